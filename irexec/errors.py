@@ -1,0 +1,60 @@
+"""The tree of exceptions.
+
+::
+
+    IrexecError
+      ModelError          malformed XML or .bin: file, line, layer id and name
+      UnsupportedError    a type, version or element type that is not implemented
+      OpError             what a rule or kernel objects to; it does not know where it is
+        NodeError         the same, with the place: raised by the walker that knows it
+      InputError          what the caller passed to a compiled model
+      ConversionError     an ONNX node that has no translation, or a wrong one
+
+A message is one clear sentence with the values in it and no full stop.
+"""
+
+from __future__ import annotations
+
+
+class IrexecError(Exception):
+    """Base of every error that irexec raises on purpose."""
+
+
+class ModelError(IrexecError):
+    """A file that is not a readable IR, or a graph that is not a valid one."""
+
+
+class UnsupportedError(IrexecError):
+    """An operation type, version or element type that is not implemented."""
+
+
+class OpError(IrexecError):
+    """What a facts rule or a kernel objects to, with the values but without the place."""
+
+
+class NodeError(OpError):
+    """An OpError with its place: the node, its inputs and its attributes.
+
+    Attributes:
+        node: the name of the node, with the path of bodies that leads to it.
+        reason: the sentence of the OpError this was raised from.
+    """
+
+    def __init__(self, message: str, *, node: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.node = node
+        self.reason = reason or message
+
+
+class InputError(IrexecError):
+    """A wrong name, shape, type or number of what the caller passed."""
+
+
+class ConversionError(IrexecError):
+    """An ONNX model that cannot be converted: node name, domain, operator, opset."""
+
+
+def check(condition: bool, message: str) -> None:
+    """Raise OpError with ``message`` unless ``condition`` holds."""
+    if not condition:
+        raise OpError(message)

@@ -1,0 +1,276 @@
+"""Sizes that may not be known yet: intervals with an optional symbol, and shapes of them.
+
+A known size is a plain int, so most code never meets a Dim. A shape is a tuple of int | Dim,
+or None where even the rank is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from irexec.errors import OpError
+
+
+@dataclass(frozen=True)
+class Dim:
+    """An integer that is not known: lo <= it <= hi (hi None: unbounded), with an optional symbol.
+
+    ``==`` compares the description (interval and symbol), not the unknown numbers.
+    Arithmetic gives the interval of the result, an int where only one number is left.
+    Ordering raises OpError unless the bounds decide it.
+    """
+
+    lo: int = 0
+    hi: int | None = None
+    name: str | None = None
+
+    def __add__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        if other == 0:
+            return self
+        return span(self.lo + low(other), _plus(self.hi, high(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int | Dim) -> int | Dim:
+        if isinstance(other, int):
+            return self if other == 0 else span(self.lo - other, _plus(self.hi, -other))
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if other.hi is None:
+            raise OpError("the difference of two unbounded sizes is not known")
+        return span(self.lo - other.hi, _plus(self.hi, -other.lo))
+
+    def __rsub__(self, other: int) -> int | Dim:
+        if self.hi is None:
+            raise OpError("a number less an unbounded size is not known")
+        return span(other - self.hi, other - self.lo)
+
+    def __mul__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        if other == 1:
+            return self
+        if low(self) < 0 or low(other) < 0:
+            return _signed_product(self, other)
+        return span(low(self) * low(other), _times(high(self), high(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> int | Dim:
+        if isinstance(other, Dim):
+            return _quotient(self, other)
+        if not isinstance(other, int):
+            return NotImplemented
+        if other == 1:
+            return self
+        if other <= 0:
+            raise OpError(f"a size divided by {other} is not known")
+        return span(self.lo // other, None if self.hi is None else self.hi // other)
+
+    __truediv__ = __floordiv__
+
+    def __rfloordiv__(self, other: int) -> int | Dim:
+        return _quotient(other, self)
+
+    __rtruediv__ = __rfloordiv__
+
+    def __mod__(self, other: int) -> int | Dim:
+        if not isinstance(other, int) or other <= 0:
+            raise OpError(f"a size modulo {other} is not known")
+        if self.hi is not None and self.lo // other == self.hi // other:
+            return span(self.lo % other, self.hi % other)
+        return span(0, other - 1)
+
+    def __neg__(self) -> int | Dim:
+        return 0 - self
+
+    def __lt__(self, other: int | Dim) -> bool:
+        if self.hi is not None and self.hi < low(other):
+            return True
+        top = high(other)
+        if top is not None and self.lo >= top:
+            return False
+        raise OpError(f"{self} and {other} cannot be ordered")
+
+    def __ge__(self, other: int | Dim) -> bool:
+        return not self < other
+
+    def __gt__(self, other: int | Dim) -> bool:
+        top = high(other)
+        if top is not None and self.lo > top:
+            return True
+        if self.hi is not None and self.hi <= low(other):
+            return False
+        raise OpError(f"{self} and {other} cannot be ordered")
+
+    def __le__(self, other: int | Dim) -> bool:
+        return not self > other
+
+    def __bool__(self) -> bool:
+        if self.lo > 0 or (self.hi is not None and self.hi < 0):
+            return True
+        raise OpError(f"whether {self} is zero is not known")
+
+    def __index__(self) -> int:
+        raise OpError(f"{self} is not a known number")
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        raise OpError(f"{self} is not a known number")
+
+    def __str__(self) -> str:
+        if self.name:
+            return self.name
+        if self.hi is None:
+            return "?" if self.lo == 0 else f"{self.lo}.."
+        return f"{self.lo}..{self.hi}"
+
+
+Size = int | Dim
+Shape = tuple[Size, ...]
+PartialShape = Shape | None
+
+ANY = Dim()
+
+
+def low(size: Size) -> int:
+    """The least that ``size`` can be."""
+    return size.lo if isinstance(size, Dim) else size
+
+
+def high(size: Size) -> int | None:
+    """The most that ``size`` can be; None if unbounded."""
+    return size.hi if isinstance(size, Dim) else size
+
+
+def span(lo: int, hi: int | None) -> Size:
+    """The size between lo and hi: a plain int when they meet."""
+    return lo if lo == hi else Dim(lo, hi)
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None else a * b
+
+
+def _signed_product(a: Size, b: Size) -> Size:
+    ends = [low(a), high(a), low(b), high(b)]
+    if any(end is None for end in ends):
+        raise OpError("the product of an unbounded size and a negative number is not known")
+    products = [x * y for x in (low(a), high(a)) for y in (low(b), high(b))]  # type: ignore[operator]
+    return span(min(products), max(products))
+
+
+def _quotient(a: Size, b: Size) -> Size:
+    if low(b) <= 0 or low(a) < 0:
+        raise OpError(f"{a} divided by {b} is not known")
+    top, least = high(a), high(b)
+    return span(0 if least is None else low(a) // least, None if top is None else top // low(b))
+
+
+def ceil_div(size: Size, by: int) -> Size:
+    """The quotient rounded up; ``by`` is positive."""
+    return (size + (by - 1)) // by
+
+
+def at_least(size: Size, floor: int) -> Size:
+    """The greater of ``size`` and ``floor``."""
+    top = high(size)
+    if low(size) >= floor:
+        return size
+    return span(floor, None if top is None else max(top, floor))
+
+
+def at_most(size: Size, ceiling: int) -> Size:
+    """The lesser of ``size`` and ``ceiling``."""
+    top = high(size)
+    if top is not None and top <= ceiling:
+        return size
+    return span(min(low(size), ceiling), ceiling)
+
+
+def may_equal(a: Size, b: Size) -> bool:
+    """Whether the two can be the same number."""
+    top_a, top_b = high(a), high(b)
+    return (top_b is None or low(a) <= top_b) and (top_a is None or low(b) <= top_a)
+
+
+def meet(a: Size, b: Size) -> Size:
+    """What is known of a number that both describe.
+
+    Raises:
+        OpError: no number satisfies both.
+    """
+    if a == b:
+        return a
+    if not may_equal(a, b):
+        raise OpError(f"sizes {a} and {b} differ")
+    if isinstance(a, int):
+        return a
+    if isinstance(b, int):
+        return b
+    tops = [top for top in (a.hi, b.hi) if top is not None]
+    lo, hi = max(a.lo, b.lo), min(tops) if tops else None
+    for one in (a, b):
+        if one.name and (one.lo, one.hi) == (lo, hi):
+            return one
+    return lo if lo == hi else Dim(lo, hi, a.name or b.name)
+
+
+def join(a: Size, b: Size) -> Size:
+    """What is known of a number that one of the two describes."""
+    if a == b:
+        return a
+    top_a, top_b = high(a), high(b)
+    return span(min(low(a), low(b)), None if top_a is None or top_b is None else max(top_a, top_b))
+
+
+def meet_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
+    """What is known of a shape that both describe; OpError if none satisfies both."""
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b):
+        raise OpError(f"ranks {len(a)} and {len(b)} of {shape_text(a)} and {shape_text(b)} differ")
+    return tuple(meet(x, y) for x, y in zip(a, b, strict=True))
+
+
+def join_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
+    """What is known of a shape that one of the two describes."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(join(x, y) for x, y in zip(a, b, strict=True))
+
+
+def admits(shape: PartialShape, sizes: Iterable[int]) -> bool:
+    """Whether a tensor of the given sizes fits the partial shape."""
+    if shape is None:
+        return True
+    known = tuple(sizes)
+    return len(known) == len(shape) and all(map(may_equal, shape, known))
+
+
+def is_static(shape: PartialShape) -> bool:
+    """Whether every size is known."""
+    return shape is not None and all(isinstance(size, int) for size in shape)
+
+
+def count(shape: Iterable[Size]) -> Size:
+    """The number of elements of a shape of known rank."""
+    total: Size = 1
+    for size in shape:
+        total = total * size
+    return total
+
+
+def shape_text(shape: PartialShape) -> str:
+    """For people: ``[1,3,?,2..5]``; ``[...]`` where the rank is unknown."""
+    return "[...]" if shape is None else "[" + ",".join(map(str, shape)) + "]"

@@ -1,0 +1,93 @@
+"""What is known of a tensor before it exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.errors import OpError, check
+from irexec.ir.dims import Dim, PartialShape, Shape, Size, admits, is_static, may_equal, shape_text
+from irexec.ir.elements import Element, element_of
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """Element type, partial shape and, where known, the value itself.
+
+    Attributes:
+        element: the element type; None if unknown.
+        shape: a tuple of int | Dim; None if even the rank is unknown.
+        value: the value if known: an array in the element's carrier, or an object array of
+            int | Dim where some of its integers are known only by their bounds.
+    """
+
+    element: Element | None
+    shape: PartialShape
+    value: np.ndarray | None = None
+
+    @staticmethod
+    def of(array: np.ndarray, element: Element | None = None) -> Fact:
+        """The exact fact of an array, its value included."""
+        return Fact(element or element_of(array.dtype), array.shape, array)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size of the shape is known."""
+        return is_static(self.shape)
+
+    @property
+    def known(self) -> np.ndarray | None:
+        """The value if every number of it is known, else None."""
+        if self.value is None or (self.value.dtype == object and self.element is not None and self.element.kind != "string"):
+            return None
+        return self.value
+
+    def sizes(self) -> tuple[Size, ...] | None:
+        """The value of an integer tensor, flattened, as int | Dim; None if unknown."""
+        if self.value is None:
+            return None
+        return tuple(v if not isinstance(v, np.generic) else int(v) for v in self.value.ravel().tolist())
+
+    def ints(self) -> tuple[int, ...] | None:
+        """The value of an integer tensor, flattened, if every number is known, else None."""
+        return None if self.known is None else tuple(int(v) for v in self.known.ravel().tolist())
+
+    def scalar(self, what: str) -> int | None:
+        """The value of a one-element integer tensor; None if unknown; ``what`` names it in the OpError."""
+        values = self.ints()
+        if values is None:
+            return None
+        check(len(values) == 1, f"{what} has {len(values)} elements, expected 1")
+        return values[0]
+
+    def admits(self, array: np.ndarray) -> bool:
+        """Whether the array can be the tensor described (carrier type, shape and known value)."""
+        if self.element is not None and array.dtype != self.element.carrier:
+            return False
+        if not admits(self.shape, array.shape):
+            return False
+        if self.value is None:
+            return True
+        return self.value.shape == array.shape and all(map(_fits, self.value.ravel().tolist(), array.ravel().tolist()))
+
+    def require_shape(self, what: str) -> Shape:
+        """The shape, where its rank must be known; ``what`` names the tensor in the OpError."""
+        if self.shape is None:
+            raise OpError(f"the rank of {what} is not known")
+        return self.shape
+
+    def __str__(self) -> str:
+        return f"{self.element or '?'}{shape_text(self.shape)}"
+
+    __repr__ = __str__
+
+
+def _fits(known: object, actual: object) -> bool:
+    if isinstance(known, Dim):
+        return isinstance(actual, int) and may_equal(known, actual)
+    return known == actual or (known != known and actual != actual)

@@ -1,0 +1,1 @@
+"""Operations: the registry and one file per family. See irexec.ops.registry."""
