@@ -1,0 +1,173 @@
+"""Making a model node by node, with the facts of every value inferred at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.analysis.model import Model
+from irexec.analysis.propagate import Walker
+from irexec.errors import ModelError, OpError
+from irexec.ir.constants import Constant
+from irexec.ir.dims import PartialShape
+from irexec.ir.elements import Element, element_of
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Input, Node, Value
+from irexec.kernels.packing import pack
+from irexec.ops.attributes import REQUIRED, write_attribute, write_shape
+from irexec.ops.registry import OpDef, newest, resolve
+
+Operand = Value | np.ndarray | np.generic | int | float | bool | list | tuple
+
+
+class Builder:
+    """Collects nodes into a graph and infers the facts of each as it is added.
+
+    Attributes:
+        graph: what has been built so far.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.graph = Graph(name)
+        self._walker = Walker(tolerant=False)
+        self._names: set[str] = set()
+
+    def parameter(self, element: Element, shape: PartialShape, name: str, names: Sequence[str] = ()) -> Value:
+        """An input of the model; a Dim's symbol is kept in its fact but cannot be written."""
+        node = self._node("Parameter", "opset1", name, {"shape": write_shape(shape), "element_type": element.name})
+        value = self._output(node, Fact(element, shape), names)
+        return value
+
+    def constant(self, array: Any, element: Element | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
+        """A constant: Python ints are i64 and floats f32 unless ``element`` says otherwise.
+
+        ``array`` holds values of the element's carrier; they are packed here.
+        """
+        values = _array(array, element)
+        kind = element or element_of(values.dtype)
+        packed = pack(kind.name, values)
+        return self.raw_constant(Constant(kind, values.shape, lambda: packed, packed.nbytes), name, names)
+
+    def raw_constant(self, constant: Constant, name: str | None = None, names: Sequence[str] = ()) -> Value:
+        """A constant whose packed bytes are there already, perhaps in a file."""
+        attributes = {"element_type": constant.element.name, "shape": write_attribute(constant.shape)}
+        node = self._node("Constant", "opset1", name or "Constant", attributes)
+        node.constant = constant
+        value: Value = self._infer(node, names)
+        return value
+
+    def emit(
+        self,
+        type: str,
+        *inputs: Operand | None,
+        version: int | str | None = None,
+        name: str | None = None,
+        names: Sequence[str] = (),
+        bodies: Mapping[str, Body] | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Add an operation: its Value, or a tuple of Values where its facts rule gives a tuple.
+
+        Args:
+            type: the operation type.
+            inputs: values; numbers and arrays become constants; trailing None are left out.
+            version: the opset (or namespace) of the operation; the newest unless told.
+            name: the layer's name; made unique if it is taken.
+            names: tensor names of the first output.
+            bodies: by the IR's element name.
+            attributes: by the kernel's parameter name; defaults are written too.
+
+        Raises:
+            NodeError: the inputs or attributes are wrong.
+        """
+        definition = newest(type) if version is None else resolve(type, version if isinstance(version, str) else f"opset{version}")
+        texts = _attribute_texts(definition, attributes)
+        trailing = list(inputs)
+        while trailing and trailing[-1] is None:
+            trailing.pop()
+        values = [self._operand(type, operand) for operand in trailing]
+        node = self._node(type, definition.version, name or type, texts)
+        node.bodies = dict(bodies or {})
+        node.ports = [Input(value, value.fact) for value in values]
+        return self._infer(node, names)
+
+    def result(self, value: Value, name: str | None = None) -> Node:
+        """An output of the model."""
+        node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})
+        node.ports.append(Input(value, value.fact))
+        return node
+
+    def fact(self, value: Value) -> Fact:
+        """What is known of a value, its number included."""
+        return self._walker.inference.facts[value]
+
+    def model(self) -> Model:
+        """The model built."""
+        return Model(name=self.graph.name, nodes=self.graph.nodes)
+
+    def _operand(self, type: str, operand: Operand | None) -> Value:
+        if operand is None:
+            raise OpError(f"{type} lacks an input before its last")
+        return operand if isinstance(operand, Value) else self.constant(operand)
+
+    def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
+        node = Node(len(self.graph.nodes), self._unique(name), type, version, attributes=attributes)
+        self.graph.nodes.append(node)
+        return node
+
+    def _unique(self, name: str) -> str:
+        free, count = name, 0
+        while free in self._names:
+            count += 1
+            free = f"{name}_{count}"
+        self._names.add(free)
+        return free
+
+    def _infer(self, node: Node, names: Sequence[str]) -> Any:
+        facts = self._walker.built(node)
+        values = tuple(self._output(node, fact, names if i == 0 else ()) for i, fact in enumerate(as_tuple(facts)))
+        return values if isinstance(facts, tuple) else values[0]
+
+    def _output(self, node: Node, fact: Fact, names: Sequence[str]) -> Value:
+        value = Value(node, len(node.outputs), Fact(fact.element, fact.shape), list(names))
+        node.outputs.append(value)
+        self._walker.inference.facts[value] = fact
+        return value
+
+
+def _array(array: Any, element: Element | None) -> np.ndarray:
+    if isinstance(array, np.ndarray | np.generic):
+        values = np.asarray(array)
+    else:
+        values = np.asarray(array)
+        if values.dtype == np.float64:
+            values = values.astype(np.float32)
+        if values.size == 0 and element is None:
+            values = values.astype(np.int64)
+    if values.dtype.kind in "US":
+        values = values.astype(object)
+    if values.dtype.kind in "iub" and element is None and not isinstance(array, np.ndarray | np.generic) and values.dtype != np.bool_:
+        values = values.astype(np.int64)
+    return values if element is None else values.astype(element.carrier)
+
+
+def _attribute_texts(definition: OpDef, given: Mapping[str, Any]) -> dict[str, str]:
+    known = {attribute.parameter: attribute for attribute in definition.attributes}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise OpError(f"{definition.type} of {definition.version} has no attribute {', '.join(unknown)}")
+    texts: dict[str, str] = {}
+    for parameter, attribute in known.items():
+        value = given.get(parameter, attribute.default)
+        if value is REQUIRED:
+            raise ModelError(f"{definition.type} of {definition.version} needs the attribute {attribute.name}")
+        if value is not None:
+            texts[attribute.name] = _text(value)
+    return texts
+
+
+def _text(value: Any) -> str:
+    return value.name if isinstance(value, Element) else write_attribute(value)

@@ -1,0 +1,97 @@
+"""One operation on known inputs: the kernel, and the rounding that the element types ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.errors import OpError
+from irexec.ir.dims import Dim, is_static
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.kernels.rounding import round_to
+from irexec.ops.registry import OpDef
+
+LARGEST_VALUE = 1024
+"""The most elements of a tensor whose value is followed through a graph before it runs."""
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    """What a kernel or rule returned, one entry per output."""
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
+    """The array with every number one of the element type: a no-op where NumPy has the type itself."""
+    if element is None or element.native:
+        return array
+    return round_to(element.name, array)
+
+
+def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:
+    """The outputs of the plain kernel, rounded to the element types of ``facts``."""
+    outputs = as_tuple(definition(*inputs, **attributes))
+    return tuple(rounded(out, fact.element) for out, fact in zip(outputs, facts, strict=True))
+
+
+def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
+    """``outputs`` with the values that follow from those of ``inputs``, found by the kernel itself.
+
+    Nothing is computed that is large, random or depends on state; what bounds leave undecided is left out.
+    """
+    if not definition.deterministic or definition.stateful or any(fact.value is not None for fact in outputs):
+        return tuple(outputs)
+    if not all(_is_small(fact) for fact in outputs) or any(fact.value is None for fact in inputs):
+        return tuple(outputs)
+    if all(fact.known is not None for fact in inputs):
+        arrays = [fact.value for fact in inputs if fact.value is not None]
+        values = evaluate(definition, arrays, attributes, outputs)
+        return tuple(Fact(fact.element, value.shape, value) for fact, value in zip(outputs, values, strict=True))
+    if definition.symbolic:
+        return _symbolic(definition, inputs, attributes, outputs)
+    return tuple(outputs)
+
+
+def _is_small(fact: Fact) -> bool:
+    if fact.element is None or fact.shape is None or not is_static(fact.shape):
+        return False
+    total = 1
+    for size in fact.shape:
+        total *= int(size)
+    return total <= LARGEST_VALUE
+
+
+def _symbolic(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
+    if not all(fact.element is not None and fact.element.is_integer for fact in inputs if _has_dims(fact)):
+        return tuple(outputs)
+    arrays = [_as_objects(fact) for fact in inputs]
+    try:
+        values = as_tuple(definition.kernel(*arrays, **attributes))
+    except OpError:
+        return tuple(outputs)
+    return tuple(_settled(fact, np.asarray(value)) for fact, value in zip(outputs, values, strict=True))
+
+
+def _has_dims(fact: Fact) -> bool:
+    return fact.known is None
+
+
+def _as_objects(fact: Fact) -> np.ndarray:
+    value = fact.value
+    if value is None:
+        raise OpError("the value is not known")
+    return value if value.dtype == object or fact.element is None or not fact.element.is_integer else value.astype(object)
+
+
+def _settled(fact: Fact, value: np.ndarray) -> Fact:
+    """``fact`` with a value of int | Dim, as a plain array where every number is known."""
+    if fact.element is None or fact.shape != value.shape:
+        return fact
+    if any(isinstance(v, Dim) for v in value.ravel().tolist()):
+        return Fact(fact.element, fact.shape, value) if fact.element.is_integer else fact
+    try:
+        return Fact(fact.element, fact.shape, value.astype(fact.element.carrier))
+    except OverflowError:
+        return fact

@@ -1,0 +1,166 @@
+"""The model as its users see it: inputs, outputs and reshape, which need inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irexec.analysis.propagate import Inference, propagate
+from irexec.errors import InputError, IrexecError, OpError
+from irexec.ir import graph as ir
+from irexec.ir.dims import PartialShape, Size, shape_text
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ops.attributes import parse_shape, write_shape
+
+ShapeLike = str | Sequence[Size] | None
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output of a model.
+
+    Attributes:
+        name: what to call it: its first tensor name, else its layer's name.
+        names: every name it answers to: tensor names, layer name.
+        element: the element type; None if it cannot be inferred.
+        shape: the partial shape; None if its rank is not known.
+        node: the Parameter or Result.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    element: Element | None
+    shape: PartialShape
+    node: Node
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.element or '?'}{shape_text(self.shape)}"
+
+
+class Model(ir.Model):
+    """An IR: the layer graph, with what inference says of its inputs and outputs."""
+
+    @classmethod
+    def of(cls, model: ir.Model) -> Model:
+        """The same graph (nodes are shared) as a Model that can infer."""
+        return cls(**vars(model))
+
+    @property
+    def inputs(self) -> list[Port]:
+        """The Parameters, in order."""
+        facts = propagate(Graph(nodes=self.parameters), tolerant=True).facts
+        return [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in self.parameters if node.outputs]
+
+    @property
+    def outputs(self) -> list[Port]:
+        """The Results, in order; what cannot be inferred is as declared."""
+        facts = propagate(self, tolerant=True).facts
+        return output_ports(self, facts)
+
+    def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> None:
+        """Give Parameters new shapes and declare on every port what follows from them.
+
+        Args:
+            shapes: by tensor name, layer name or position; or one shape for a model of one input.
+                A shape is a sequence of int | Dim, or text such as "1,3,?,2..5".
+
+        Raises:
+            InputError: no such input, or no such shape.
+            NodeError: the graph cannot take the shapes; the model is as it was.
+        """
+        wanted = self._wanted(shapes)
+        old = {node: node.attributes.get("shape") for node in wanted}
+        for node, shape in wanted.items():
+            node.attributes["shape"] = write_shape(shape)
+        try:
+            inference = propagate(self)
+        except IrexecError:
+            for node, text in old.items():
+                _restore(node, text)
+            raise
+        declare(self, inference)
+
+    def _wanted(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
+        inputs = self.inputs
+        if not isinstance(shapes, Mapping):
+            if len(inputs) != 1:
+                raise InputError(f"one shape is given, but the model has {len(inputs)} inputs: {expected(inputs)}")
+            shapes = {0: shapes}
+        return {find_port(inputs, key).node: _partial_shape(key, shape) for key, shape in shapes.items()}
+
+
+def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
+    """The Results of a model whose values have the facts given, under names that are unique."""
+    ports: list[Port] = []
+    taken: set[str] = set()
+    for node in model.results:
+        source = node.inputs[0] if node.inputs else None
+        fact = Fact(None, None) if source is None else facts.get(source, Fact(None, None))
+        port = _port(node, source, fact, node.name if source is None else source.node.name)
+        name = next((n for n in (port.name, *port.names, node.name) if n not in taken), f"{port.name}#{len(ports)}")
+        taken.add(name)
+        ports.append(Port(name, port.names, port.element, port.shape, node))
+    return ports
+
+
+def _port(node: Node, value: Value | None, fact: Fact, layer: str) -> Port:
+    names = list(value.names) if value is not None else []
+    extra = [n for n in (layer, node.name) if n not in names]
+    return Port(names[0] if names else layer, tuple(names + list(dict.fromkeys(extra))), fact.element, fact.shape, node)
+
+
+def expected(ports: Sequence[Port]) -> str:
+    """The ports in one line, for a message."""
+    return "; ".join(map(str, ports)) or "none"
+
+
+def find_port(ports: Sequence[Port], key: str | int) -> Port:
+    """The port of a name or position.
+
+    Raises:
+        InputError: there is none; the message lists what there is.
+    """
+    if isinstance(key, int) and not isinstance(key, bool):
+        if -len(ports) <= key < len(ports):
+            return ports[key]
+        raise InputError(f"there is no input {key}: the model has {len(ports)} ({expected(ports)})")
+    for port in ports:
+        if key == port.name or key in port.names:
+            return port
+    by_id = [port for port in ports if isinstance(key, str) and key == str(port.node.id)]
+    if by_id:
+        return by_id[0]
+    raise InputError(f"there is no input {key!r}: the model has {expected(ports)}")
+
+
+def declare(graph: Graph, inference: Inference) -> None:
+    """Write the inferred facts on every port of the graph and of its bodies."""
+    for node in graph.walk():
+        for value in node.outputs:
+            fact = inference.facts.get(value)
+            if fact is not None:
+                value.fact = Fact(fact.element, fact.shape)
+    for node in graph.walk():
+        for port in node.ports:
+            if port.source is not None:
+                port.fact = port.source.fact
+
+
+def _partial_shape(key: Any, shape: ShapeLike) -> PartialShape:
+    if shape is None:
+        return None
+    text = shape if isinstance(shape, str) else write_shape(tuple(shape))
+    try:
+        return parse_shape(text)
+    except OpError as error:
+        raise InputError(f"shape of {key!r}: {error}") from None
+
+
+def _restore(node: Node, text: str | None) -> None:
+    if text is None:
+        node.attributes.pop("shape", None)
+    else:
+        node.attributes["shape"] = text

@@ -1,0 +1,271 @@
+"""From a graph to a plan: steps in order, on numbered slots, each freed at its last use.
+
+A plan is immutable and knows no state, so that threads can share it. With ``optimize`` what can be
+computed now is (constants folded), and operations bind their fast ways; without, every step is the
+plain kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple, rounded
+from irexec.analysis.propagate import Inference
+from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.ir.order import topological
+from irexec.ops.registry import OpDef, Runner, Variables, resolve
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operation, ready to be called.
+
+    Attributes:
+        node: where it comes from, for messages and profiles.
+        call: arrays in, array or tuple of arrays out.
+        inputs, outputs: slots; an output that nobody reads has slot -1.
+        frees: slots whose last use this is.
+        elements: for each output the element type it is to be rounded to; None where NumPy has it.
+        check: the facts rule to ask at run time, where shapes were not known before.
+        types: the element types of the inputs, for ``check``.
+        bodies: plans of the node's bodies, by the parameter that takes them.
+        state: the parameter that takes the session's variables.
+    """
+
+    node: Node
+    call: Callable[..., Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    frees: tuple[int, ...]
+    elements: tuple[Element | None, ...] | None
+    check: Callable[..., Any] | None
+    types: tuple[Element | None, ...]
+    bodies: Mapping[str, BodyPlan]
+    state: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class BodyPlan:
+    """A body and the plan that runs it."""
+
+    body: Body
+    plan: Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a session runs.
+
+    Attributes:
+        steps: in order.
+        slots: how many there are.
+        constants: what stands in a slot from the start.
+        parameters: the slot of each Parameter of the graph; -1 where nothing reads it.
+        targets: the slot of each value asked for.
+        copied: for each target whether it may be memory of an input, a constant or another target.
+    """
+
+    steps: tuple[Step, ...]
+    slots: int
+    constants: tuple[tuple[int, np.ndarray], ...]
+    parameters: tuple[int, ...]
+    targets: tuple[int, ...]
+    copied: tuple[bool, ...]
+
+
+def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = None, *, optimize: bool = True) -> Plan:
+    """Plan the computation of ``targets`` (the Results, unless told) and of everything that has an effect.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError: as far as inference has not found it already.
+    """
+    wanted = [_source(node) for node in graph.results] if targets is None else list(targets)
+    return _Planner(graph, inference, wanted, optimize).plan()
+
+
+def _source(result: Node) -> Value:
+    if not result.inputs or result.inputs[0] is None:
+        raise ModelError(f"layer {result.id} {result.name!r} (Result) has no input")
+    return result.inputs[0]
+
+
+class _Planner:
+    def __init__(self, graph: Graph, inference: Inference, targets: Sequence[Value], optimize: bool) -> None:
+        self.graph, self.inference, self.targets, self.optimize = graph, inference, targets, optimize
+        self.known: dict[Value, np.ndarray] = {}
+        self.slots: dict[Value, int] = {}
+        self.roots: dict[Value, frozenset[Any]] = {}
+
+    def plan(self) -> Plan:
+        order = self._needed()
+        live = [node for node in order if not self._fold(node)]
+        for value in self._read_by(live):
+            self.slots.setdefault(value, len(self.slots))
+        last = self._last_uses(live)
+        steps = tuple(self._step(node, last.get(node, ())) for node in live if node.type != "Parameter")
+        constants = tuple((slot, self.known[value]) for value, slot in self.slots.items() if value in self.known)
+        parameters = tuple(self.slots.get(node.outputs[0], -1) if node.outputs else -1 for node in self.graph.parameters)
+        copied = self._copied(order)
+        return Plan(steps, len(self.slots), constants, parameters, tuple(self.slots[v] for v in self.targets), copied)
+
+    def _needed(self) -> list[Node]:
+        order, stuck = topological(self.graph)
+        wanted = {value.node for value in self.targets} | set(self.graph.sinks)
+        if stuck and wanted & set(stuck):
+            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
+        for node in reversed(order):
+            if node in wanted:
+                wanted.update(value.node for value in node.inputs if value is not None)
+        return [node for node in order if node in wanted]
+
+    def _definition(self, node: Node) -> OpDef:
+        try:
+            return resolve(node.type, node.version)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"layer {node.id} {node.name!r}: {error}") from None
+
+    def _fold(self, node: Node) -> bool:
+        """Whether the node's outputs are known now."""
+        if node.type == "Parameter":
+            return False
+        definition = self._definition(node)
+        if node.type != "Constant":
+            if not self.optimize or not definition.deterministic or definition.stateful or node.bodies:
+                return False
+            if any(value is None or value not in self.known for value in node.inputs):
+                return self._fold_from_facts(node)
+        attributes = definition.read_attributes(node.attributes)
+        attributes |= {name: node.constant for name in definition.handed}
+        inputs = [self.known[value] for value in node.inputs if value is not None]
+        outputs = as_tuple(located(node, definition, inputs, attributes))
+        for value, array in zip(node.outputs, outputs, strict=False):
+            array = rounded(array, self._fact(value).element)
+            array.flags.writeable = False
+            self.known[value] = array
+        return True
+
+    def _fold_from_facts(self, node: Node) -> bool:
+        values = [self._fact(value).known for value in node.outputs]
+        if not values or any(value is None for value in values):
+            return False
+        for value, array in zip(node.outputs, values, strict=True):
+            if array is not None:
+                self.known[value] = array
+        return True
+
+    def _fact(self, value: Value) -> Fact:
+        return self.inference.facts[value]
+
+    def _read_by(self, live: Sequence[Node]) -> list[Value]:
+        read = [value for node in live for value in node.inputs if value is not None]
+        return list(dict.fromkeys([*read, *self.targets]))
+
+    def _last_uses(self, live: Sequence[Node]) -> dict[Node, tuple[int, ...]]:
+        kept = set(self.targets) | set(self.known)
+        last: dict[Value, Node] = {}
+        for node in live:
+            for value in (*node.outputs, *node.inputs):
+                if value is not None and value in self.slots and value not in kept:
+                    last[value] = node
+        frees: dict[Node, list[int]] = {}
+        for value, node in last.items():
+            frees.setdefault(node, []).append(self.slots[value])
+        return {node: tuple(slots) for node, slots in frees.items()}
+
+    def _step(self, node: Node, frees: tuple[int, ...]) -> Step:
+        definition = self._definition(node)
+        facts = [self._input_fact(value) for value in node.inputs]
+        try:
+            definition.check_arity(len(facts))
+            attributes = definition.read_attributes(node.attributes)
+        except OpError as error:
+            raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
+        bodies = {name: self._body(node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
+        state = next((name for name, kind in definition.handed.items() if kind is Variables), None)
+        call = self._call(definition, facts, attributes) if not bodies and state is None else _with(definition, attributes)
+        static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
+        check = None if static or bodies or state else _with(definition.facts_rule, attributes)
+        elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
+        outputs = tuple(self.slots.get(value, -1) for value in node.outputs)
+        inputs = tuple(self.slots[value] for value in node.inputs if value is not None)
+        types = tuple(fact.element for fact in facts)
+        rounds = any(elements) and not definition.view
+        return Step(node, call, inputs, outputs, frees, elements if rounds else None, check, types, bodies, state)
+
+    def _input_fact(self, value: Value | None) -> Fact:
+        if value is None:
+            return Fact(None, None)
+        fact = self._fact(value)
+        array = self.known.get(value)
+        return fact if array is None else Fact(fact.element, array.shape, array)
+
+    def _call(self, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
+        if self.optimize and definition.bind_rule is not None:
+            bound = definition.bind_rule(*facts, **attributes)
+            if bound is not None:
+                return bound  # type: ignore[no-any-return]
+        return _with(definition, attributes)
+
+    def _body(self, body: Body) -> BodyPlan:
+        return BodyPlan(body, plan(body.graph, self.inference, optimize=self.optimize))
+
+    def _copied(self, order: Sequence[Node]) -> tuple[bool, ...]:
+        """Which targets may share memory with what is not theirs, following operations that return views."""
+        for node in order:
+            passes = node.type != "Constant" and (self._definition(node).view or bool(node.bodies) or self._definition(node).stateful)
+            through = frozenset[Any]().union(*(self.roots[v] for v in node.inputs if v is not None)) if passes else frozenset()
+            fixed = node.type == "Parameter" or any(value in self.known for value in node.outputs) or self._has_state(node)
+            for value in node.outputs:
+                self.roots[value] = through | {"fixed"} if fixed else through or frozenset([value])
+        seen: set[Any] = {"fixed"}
+        copied = []
+        for value in self.targets:
+            copied.append(bool(self.roots[value] & seen))
+            seen |= self.roots[value]
+        return tuple(copied)
+
+    def _has_state(self, node: Node) -> bool:
+        return node.type not in ("Parameter", "Constant") and (self._definition(node).stateful or bool(node.bodies))
+
+
+def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any]) -> Any:
+    """The kernel's result, or its OpError with the node's place."""
+    try:
+        return definition(*inputs, **attributes)
+    except NodeError:
+        raise
+    except OpError as error:
+        raise node_error(node, inputs, error) from error
+
+
+def node_error(node: Node, inputs: Sequence[Any], error: IrexecError) -> NodeError:
+    """An error of a kernel with its place and the inputs it met."""
+    line = "" if node.line is None else f", line {node.line}"
+    given = ", ".join(f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else str(x) for x in inputs)
+    place = f"layer {node.id} {node.name!r} ({node.type} of {node.version or 'no version'}{line})"
+    return NodeError(f"{place}: {error}; inputs {given}", node=node.name, reason=str(error))
+
+
+def _with(function: Callable[..., Any] | None, attributes: dict[str, Any]) -> Callable[..., Any]:
+    if function is None:
+        raise OpError("has no facts rule")
+
+    def call(*inputs: Any, **handed: Any) -> Any:
+        return function(*inputs, **attributes, **handed)
+
+    return call
+
+
+def _is_shape_like(fact: Fact) -> bool:
+    return fact.element is not None and fact.element.is_integer
+
+
+def _rounding(element: Element | None) -> Element | None:
+    return None if element is None or element.native else element

@@ -1,0 +1,96 @@
+"""Variables: ReadValue and Assign. A session owns the values; a write counts when the run is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irexec.errors import OpError
+from irexec.ir.dims import low, meet_shapes
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.ops.attributes import AttributeShape
+from irexec.ops.registry import Variables, op
+
+
+@op("ReadValue", since=3, deterministic=False, stateful=True)
+def read_value_3(init_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
+    """The variable's value; ``init_value`` before anything was assigned in this session.
+
+    Source: ReadValue-3.
+    """
+    return variables.get(variable_id, init_value)
+
+
+@read_value_3.facts
+def _read_value_3_facts(init_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+    """The specification has every Assign of the variable give the type and shape of ``init_value``."""
+    return Fact(init_value.element, init_value.shape)
+
+
+@op("ReadValue", since=6, deterministic=False, stateful=True)
+def read_value_6(
+    init_value: np.ndarray | None = None,
+    *,
+    variable_id: str,
+    variable_type: Element | None = None,
+    variable_shape: AttributeShape = None,
+    variables: Variables,
+) -> np.ndarray:
+    """The variable's value; before anything was assigned ``init_value``, or zeros where there is none.
+
+    Without ``init_value`` a size of ``variable_shape`` that is not known starts at its least, as in
+    OpenVINO's plugins. Source: ReadValue-6.
+    """
+    if variable_id in variables:
+        return variables[variable_id]
+    if init_value is not None:
+        return init_value
+    if variable_type is None:
+        raise OpError(f"variable {variable_id!r} has neither an init_value nor a variable_type")
+    return np.zeros([low(size) for size in variable_shape or ()], variable_type.carrier)
+
+
+@read_value_6.facts
+def _read_value_6_facts(
+    init_value: Fact | None = None,
+    *,
+    variable_id: str,
+    variable_type: Element | None = None,
+    variable_shape: AttributeShape = None,
+    variables: Any,
+) -> Fact:
+    if init_value is None:
+        return Fact(variable_type, variable_shape)
+    if variable_type is not None and init_value.element not in (None, variable_type):
+        raise OpError(f"init_value has element type {init_value.element}, variable_type is {variable_type}")
+    try:
+        meet_shapes(init_value.shape, variable_shape)
+    except OpError as error:
+        raise OpError(f"init_value does not fit variable_shape: {error}") from None
+    return Fact(variable_type or init_value.element, variable_shape)
+
+
+@op("Assign", since=3, deterministic=False, stateful=True)
+def assign_3(new_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
+    """Gives the variable ``new_value``, which it also returns. Source: Assign-3."""
+    variables[variable_id] = new_value.copy()
+    return new_value
+
+
+@assign_3.facts
+def _assign_3_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+    return Fact(new_value.element, new_value.shape)
+
+
+@op("Assign", since=6, deterministic=False, stateful=True)
+def assign_6(new_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
+    """Gives the variable ``new_value``, which it also returns. Source: Assign-6."""
+    variables[variable_id] = new_value.copy()
+    return new_value
+
+
+@assign_6.facts
+def _assign_6_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+    return Fact(new_value.element, new_value.shape)

@@ -1,0 +1,95 @@
+"""Running a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import rounded
+from irexec.compile.plan import BodyPlan, Plan, Step, node_error
+from irexec.errors import NodeError, OpError
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body
+
+State = MutableMapping[str, np.ndarray]
+
+
+class Staged(MutableMapping[str, np.ndarray]):
+    """Variables during one run: reads see what was there before it, writes count when it is over."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.written = state, dict[str, np.ndarray]()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.state[name]
+
+    def __setitem__(self, name: str, array: np.ndarray) -> None:
+        self.written[name] = array
+
+    def __delitem__(self, name: str) -> None:
+        del self.written[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+
+def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
+    """The plan's targets for one array per Parameter.
+
+    Nothing that belongs to the caller, to the plan or to the state is given away: such a target is copied.
+
+    Raises:
+        NodeError: a kernel refuses its inputs.
+    """
+    slots: list[Any] = [None] * plan.slots
+    for slot, array in plan.constants:
+        slots[slot] = array
+    for slot, array in zip(plan.parameters, inputs, strict=True):
+        if slot >= 0:
+            slots[slot] = array
+    staged = Staged(state)
+    for step in plan.steps:
+        _do(step, slots, staged)
+    state.update(staged.written)
+    return [slots[slot].copy() if copied else slots[slot] for slot, copied in zip(plan.targets, plan.copied, strict=True)]
+
+
+def _do(step: Step, slots: list[Any], state: Staged) -> None:
+    arrays = [slots[i] for i in step.inputs]
+    try:
+        if step.check is not None:
+            step.check(*(Fact.of(array, fact) for array, fact in zip(arrays, step.types, strict=True)))
+        result = step.call(*arrays, **_handed(step, state)) if step.bodies or step.state else step.call(*arrays)
+    except NodeError as error:
+        raise error if not step.bodies else NodeError(f"in layer {step.node.name!r}: {error}", node=error.node, reason=error.reason) from error
+    except OpError as error:
+        raise node_error(step.node, arrays, error) from error
+    results = result if isinstance(result, tuple | list) else (result,)
+    for i, slot in enumerate(step.outputs):
+        if slot >= 0:
+            slots[slot] = results[i] if step.elements is None else rounded(results[i], step.elements[i])
+    for slot in step.frees:
+        slots[slot] = None
+
+
+def _handed(step: Step, state: Staged) -> dict[str, Any]:
+    handed: dict[str, Any] = {name: PlanRunner(body, state.state) for name, body in step.bodies.items()}
+    if step.state is not None:
+        handed[step.state] = state
+    return handed
+
+
+class PlanRunner:
+    """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out."""
+
+    def __init__(self, planned: BodyPlan, state: State) -> None:
+        self.body: Body = planned.body
+        self._plan, self._state = planned.plan, state
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        return run(self._plan, inputs, self._state)
