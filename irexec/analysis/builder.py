@@ -38,8 +38,7 @@ class Builder:
     def parameter(self, element: Element, shape: PartialShape, name: str, names: Sequence[str] = ()) -> Value:
         """An input of the model; a Dim's symbol is kept in its fact but cannot be written."""
         node = self._node("Parameter", "opset1", name, {"shape": write_shape(shape), "element_type": element.name})
-        value = self._output(node, Fact(element, shape), names)
-        return value
+        return self._output(node, Fact(element, shape), names)
 
     def constant(self, array: Any, element: Element | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
         """A constant: Python ints are i64 and floats f32 unless ``element`` says otherwise.

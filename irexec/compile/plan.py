@@ -142,7 +142,7 @@ class _Planner:
             if any(value is None or value not in self.known for value in node.inputs):
                 return self._fold_from_facts(node)
         attributes = definition.read_attributes(node.attributes)
-        attributes |= {name: node.constant for name in definition.handed}
+        attributes |= dict.fromkeys(definition.handed, node.constant)
         inputs = [self.known[value] for value in node.inputs if value is not None]
         outputs = as_tuple(located(node, definition, inputs, attributes))
         for value, array in zip(node.outputs, outputs, strict=False):

@@ -30,7 +30,6 @@ import numpy as np
 
 from irexec.errors import OpError, UnsupportedError
 from irexec.ir.constants import Constant
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Body
 from irexec.ops.attributes import REQUIRED, Attribute, parser_of
 

@@ -11,7 +11,7 @@ import numpy as np
 from irexec.analysis.model import Model, Port, find_port, output_ports
 from irexec.analysis.propagate import Inference, propagate
 from irexec.compile.plan import Plan, plan
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
@@ -72,6 +72,7 @@ class CompiledModel:
     def __init__(self, model: ir.Model, *, threads: int | None = None, optimize: bool = True) -> None:
         if threads is not None and threads < 1:
             raise InputError(f"threads is {threads}, expected at least 1")
+        _refuse_damage(model)
         self.model = Model.of(model)
         self.threads, self.optimize = threads, optimize
         self._inference = propagate(model)
@@ -164,6 +165,19 @@ class Session:
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
         with limited(compiled.threads):
             return run(planned, arrays, self.variables)
+
+
+def _refuse_damage(model: ir.Model) -> None:
+    """Raise ModelError for what the reader found that leaves no graph to run truthfully."""
+    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
+    errors = [problem for graph in graphs for problem in graph.problems if problem.severity == "error"]
+    if not errors:
+        return
+    first = errors[0]
+    place = f"{model.path or 'the model'}{'' if first.line is None else f', line {first.line}'}"
+    layer = "" if first.layer_name is None else f", layer {first.layer_id} {first.layer_name!r} ({first.layer_type})"
+    more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
+    raise ModelError(f"{place}{layer}: {first.message}{more}")
 
 
 def _fact(inference: Inference, port: Port) -> Fact:
