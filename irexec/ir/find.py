@@ -22,9 +22,9 @@ def find_value(graph: Graph, key: str) -> Value:
                 return value
     layer, _, port = key.rpartition(":")
     for name, index in ((key, "0"), (layer, port)):
-        node = _node(graph, name)
-        if node is not None and index.isascii() and index.isdigit():
-            return _output(node, int(index), key)
+        owner = _node(graph, name)
+        if owner is not None and index.isascii() and index.isdigit():
+            return _output(owner, int(index), key)
     near = difflib.get_close_matches(key, all_names(graph), 3)
     offer = f"; near it are {', '.join(map(repr, near))}" if near else ""
     raise InputError(f"there is no tensor or layer {key!r} in the model{offer}")

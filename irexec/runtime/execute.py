@@ -66,9 +66,9 @@ def _do(step: Step, slots: list[Any], state: Staged) -> None:
             step.check(*(Fact.of(array, fact) for array, fact in zip(arrays, step.types, strict=True)))
         result = step.call(*arrays, **_handed(step, state)) if step.bodies or step.state else step.call(*arrays)
     except NodeError as error:
-        raise (
-            error if not step.bodies else NodeError(f"in layer {step.node.name!r}: {error}", node=error.node, reason=error.reason)
-        ) from error
+        if not step.bodies:
+            raise
+        raise NodeError(f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason) from error
     except OpError as error:
         raise node_error(step.node, arrays, error) from error
     results = result if isinstance(result, tuple | list) else (result,)

@@ -107,14 +107,14 @@ class CompiledModel:
                 return self._plans[key]
             self._misses += 1
             if self._misses > 2 * _PLANS_KEPT and not self._is_static:
-                key = (None, targets)
+                shapes, key = (), ((), targets)
             if key not in self._plans:
-                self._plans[key] = self._make(key[0], targets)
+                self._plans[key] = self._make(shapes, targets)
             while len(self._plans) > _PLANS_KEPT:
                 self._plans.popitem(last=False)
             return self._plans[key]
 
-    def _make(self, shapes: tuple[tuple[int, ...], ...] | None, targets: tuple[Value, ...] | None) -> Plan:
+    def _make(self, shapes: tuple[tuple[int, ...], ...], targets: tuple[Value, ...] | None) -> Plan:
         inference = self._inference
         if shapes and not self._is_static:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
