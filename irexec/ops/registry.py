@@ -184,6 +184,9 @@ def _narrow(result: Any) -> Any:
         return result.astype(np.float16) if result.dtype == np.float32 else result
 
 
+NEWEST_OPSET = 17
+"""The newest opset whose operations are known; what a later one means by a name cannot be known."""
+
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
 _HANDED = (Runner, Variables, Constant)
 
@@ -257,6 +260,8 @@ def resolve(type: str, version: str) -> OpDef:
     if not opsets:
         return next(iter(versions.values()))
     number = opset_number(version)
+    if number is not None and number > NEWEST_OPSET:
+        raise UnsupportedError(f"{type} of {version} is not supported (the newest opset known is {NEWEST_OPSET})")
     if number is None:
         raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (known since opset {opsets[0]})")
     fitting = [since for since in opsets if since <= number]
@@ -271,6 +276,12 @@ def opset_number(version: str) -> int | None:
     return int(digits) if version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6 else None
 
 
+def is_known_type(type: str) -> bool:
+    """Whether any version of the type is registered."""
+    _load()
+    return type in _REGISTRY
+
+
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
     _load()
@@ -283,4 +294,4 @@ def newest(type: str) -> OpDef:
     Raises:
         UnsupportedError: the type is not known.
     """
-    return resolve(type, "opset99999")
+    return resolve(type, f"opset{NEWEST_OPSET}")
