@@ -15,7 +15,7 @@ from irexec.ir.facts import Fact
 AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 
 
-def spatial_rank(data: PartialShape, kernel: PartialShape = None, lead: int = 2, lists: Iterable[Sequence[int]] = ()) -> int | None:
+def spatial_rank(data: PartialShape, kernel: PartialShape = None, lead: int = 2, lists: Iterable[Sequence[object]] = ()) -> int | None:
     """The number of spatial axes: of the data, else of the kernel (``lead`` axes of it are not spatial), else of a list."""
     if data is not None:
         return len(data) - 2
@@ -70,6 +70,15 @@ def window_size(size: Size, kernel: Size, stride: int, dilation: int, begin: int
         None if top is None else max(0, top + begin + end - low(reach)),
     )
     return (ceil_div(spare, stride) if ceil else spare // stride) + 1
+
+
+def transposed_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
+    """The size that a transposed convolution gives along one axis before anything is cut.
+
+    A size of 0 counts as 1, as in OpenVINO's shape inference.
+    """
+    check(high(kernel) != 0, "the kernel has a spatial size of 0")
+    return (at_least(size, 1) - 1) * stride + dilated(at_least(kernel, 1), dilation)
 
 
 def same_size(size: Size, stride: int) -> Size:

@@ -1,0 +1,151 @@
+"""Convolution, GroupConvolution and BinaryConvolution."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Size, may_equal
+from irexec.ir.elements import U1, Element
+from irexec.ir.facts import Fact
+from irexec.kernels.convolution import convolve, convolve_bits
+from irexec.kernels.windows import resolve_pads
+from irexec.ops.attributes import NonNegatives, Positives
+from irexec.ops.registry import op
+from irexec.ops.rules import same_element
+from irexec.ops.spatial import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, window_sizes
+
+# Winograd's transforms cost a few units in the last place of the largest products.
+TOLERANCE = 2e-5
+
+
+@op("Convolution", since=1, widen=True, tolerance=TOLERANCE)
+def convolution_1(
+    data: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Positives,
+    pads_begin: NonNegatives,
+    pads_end: NonNegatives,
+    dilations: Positives,
+    auto_pad: AutoPad = "explicit",
+) -> np.ndarray:
+    """Cross-correlation of data [N, C_IN, Z, Y, X] with filter [C_OUT, C_IN, Z, Y, X], in 1 to 3 spatial axes.
+
+    The given pads count only where ``auto_pad`` is explicit. An empty list means ones (strides, dilations) or
+    zeros (pads), as OpenVINO reads it. Integers wrap. Source: Convolution-1.
+    """
+    return _run(data, filter[None], strides, pads_begin, pads_end, dilations, auto_pad)
+
+
+@op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE)
+def group_convolution_1(
+    data: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Positives,
+    pads_begin: NonNegatives,
+    pads_end: NonNegatives,
+    dilations: Positives,
+    auto_pad: AutoPad = "explicit",
+) -> np.ndarray:
+    """As Convolution for each group: data [N, GROUPS * C_IN, ...], filter [GROUPS, C_OUT, C_IN, Z, Y, X].
+
+    Source: GroupConvolution-1.
+    """
+    return _run(data, filter, strides, pads_begin, pads_end, dilations, auto_pad)
+
+
+@op("BinaryConvolution", since=1)
+def binary_convolution_1(
+    data: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Positives,
+    pads_begin: NonNegatives,
+    pads_end: NonNegatives,
+    dilations: Positives,
+    mode: Literal["xnor-popcount"],
+    pad_value: float,
+    auto_pad: AutoPad = "explicit",
+) -> np.ndarray:
+    """Twice the bits in which window and filter agree, less the bits of the filter; data [N, C_IN, Y, X], filter u1.
+
+    Data other than 0 and 1 agrees with neither; padding takes part with ``pad_value``. Source: BinaryConvolution-1 and
+    OpenVINO's reference (its CPU plugin leaves out padding of 0, and the reference misreads a second output channel).
+    """
+    steps, apart, pads = _geometry(data.shape[2:], filter.shape[2:], strides, pads_begin, pads_end, dilations, auto_pad)
+    return convolve_bits(data, filter, steps, apart, pads, pad_value)
+
+
+def _run(data: np.ndarray, weights: np.ndarray, *attributes: Any) -> np.ndarray:
+    steps, apart, pads = _geometry(data.shape[2:], weights.shape[3:], *attributes)
+    return convolve(data, weights, steps, apart, pads)
+
+
+def _geometry(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    pads_end: tuple[int, ...],
+    dilations: tuple[int, ...],
+    auto_pad: str,
+) -> Any:
+    steps, apart = filled(strides, len(sizes), 1), filled(dilations, len(sizes), 1)
+    return steps, apart, resolve_pads(auto_pad, sizes, kernel, steps, apart, pads_begin, pads_end)
+
+
+@convolution_1.facts
+def _convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
+    channels, inputs = (ANY, ANY) if filter.shape is None or len(filter.shape) < 2 else filter.shape[:2]
+    return _facts(data, filter, 2, channels, inputs, "", attributes)
+
+
+@group_convolution_1.facts
+def _group_convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
+    groups, channels, inputs = (ANY, ANY, ANY) if filter.shape is None or len(filter.shape) < 3 else filter.shape[:3]
+    says = f" of {groups} groups of {inputs}"
+    return _facts(data, filter, 3, groups * channels, groups * inputs, says, attributes)
+
+
+@binary_convolution_1.facts
+def _binary_convolution_facts(data: Fact, filter: Fact, *, mode: str, pad_value: float, **attributes: Any) -> Fact:
+    check(filter.element in (None, U1), f"filter has element type {filter.element}, expected u1")
+    known_rank(data, [4], "data")
+    found = _convolution_facts(Fact(data.element, data.shape), Fact(data.element, filter.shape), **attributes)
+    return Fact(found.element, found.shape if found.shape is not None else (ANY,) * 4)
+
+
+def _facts(data: Fact, filter: Fact, lead: int, channels: Size, inputs: Size, says: str, attributes: dict[str, Any]) -> Fact:
+    result = numeric_element(data, filter)
+    known_rank(data, [3, 4, 5], "data")
+    known_rank(filter, [lead + 1, lead + 2, lead + 3], "filter")
+    rank = spatial_rank(data.shape, filter.shape, lead, (attributes["strides"], attributes["dilations"]))
+    if rank is None:
+        return Fact(result, None)
+    check(filter.rank in (None, rank + lead), f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    check_lists(rank, attributes)
+    if data.shape is not None:
+        check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{says}")
+    batch = ANY if data.shape is None else data.shape[0]
+    sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, lead)
+    return Fact(result, (batch, channels, *window_sizes(sizes, kernel, **attributes)))
+
+
+def numeric_element(*facts: Fact) -> Element | None:
+    """The element type that all share; OpError if two differ or it is boolean or string."""
+    result = same_element(*facts)
+    check(result is None or result.is_float or result.is_integer, f"element type {result} is not numeric")
+    return result
+
+
+def check_lists(rank: int, attributes: dict[str, Any]) -> None:
+    """Raise OpError unless every spatial list has one number for each spatial axis, or none.
+
+    That holds for pads that ``auto_pad`` has ignored too, as in OpenVINO.
+    """
+    for name in ("strides", "dilations", "pads_begin", "pads_end"):
+        check_list(attributes[name], rank, name)
