@@ -51,7 +51,15 @@ class InputError(IrexecError):
 
 
 class ConversionError(IrexecError):
-    """An ONNX model that cannot be converted: node name, domain, operator, opset."""
+    """An ONNX model that cannot be converted: node name, domain, operator, opset.
+
+    Attributes:
+        unsupported: whether the model is sound, but has operators that cannot be translated.
+    """
+
+    def __init__(self, message: str, *, unsupported: bool = False) -> None:
+        super().__init__(message)
+        self.unsupported = unsupported
 
 
 def check(condition: bool, message: str) -> None:

@@ -94,6 +94,10 @@ class CompiledModel:
         """Run, and return the named tensors: any in the graph, by tensor name, layer name, id or ``name:port``."""
         return self._session.run(inputs, outputs)
 
+    def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
+        """Run, and return the arrays of any values of the graph."""
+        return self._session.values(inputs, values)
+
     def session(self) -> Session:
         """A new, independent state of the model's variables."""
         return Session(self)
@@ -147,9 +151,12 @@ class Session:
         """Run, and return the named tensors; all Results where none are named."""
         if outputs is None:
             return self(inputs)
-        values = [self._value(key) for key in outputs]
-        arrays = self._run(inputs, tuple(values))
+        arrays = self.values(inputs, [self._value(key) for key in outputs])
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
+
+    def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
+        """Run, and return the arrays of any values of the graph."""
+        return self._run(inputs, tuple(values))
 
     def _value(self, key: str | int) -> Value:
         if isinstance(key, int):

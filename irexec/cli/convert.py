@@ -1,0 +1,93 @@
+"""irexec convert"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.api import save_model
+from irexec.cli import render
+from irexec.errors import ConversionError, InputError
+from irexec.ir.dims import PartialShape
+from irexec.runtime.session import compile_model
+from irexec.tools.feeds import random_array, static
+from irexec.tools.results import compare
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="The .xml to write; MODEL with another suffix unless told.")
+@click.option(
+    "--input", "specs", multiple=True, metavar='"x[1,3,?,?]"', help="The shape of an input; may be repeated. ? is any size, 1..8 a range."
+)
+@click.option("--verify", is_flag=True, help="Run the ONNX model and the IR on the same random inputs and compare.")
+@click.option("--seed", default=0, show_default=True, help="For the random inputs of --verify.")
+@click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --verify.")
+@click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
+def convert(model: str, output: str | None, specs: tuple[str, ...], verify: bool, seed: int, rtol: float, atol: float) -> int:
+    """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it."""
+    converters = _converters()
+    shapes = _shapes(specs, converters)
+    converted: Model = converters.convert(model, inputs=shapes)
+    target = Path(output) if output else Path(model).with_suffix(".xml")
+    if target.suffix != ".xml":
+        raise click.BadParameter(f"{target} does not end in .xml", param_hint="'-o'")
+    agreed = not verify or _verify(model, converted, seed, rtol, atol)
+    save_model(converted, target)
+    render.line(f"{target}: {len(converted.nodes)} layers")
+    return 0 if agreed else 1
+
+
+def _converters() -> Any:
+    """The converter, which needs onnx: an extra that no other command needs."""
+    try:
+        import converters
+        import converters.onnx.translate
+    except ImportError as error:
+        raise ConversionError(f"converting needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+    return converters
+
+
+def _shapes(specs: tuple[str, ...], converters: Any) -> dict[str, PartialShape]:
+    shapes: dict[str, PartialShape] = {}
+    for spec in specs:
+        name, shape = converters.parse_input_spec(spec)
+        if name in shapes:
+            raise InputError(f"the shape of input {name!r} is given twice")
+        shapes[name] = shape
+    return shapes
+
+
+def _verify(path: str, model: Model, seed: int, rtol: float, atol: float) -> bool:
+    """Whether the IR gives what the ONNX model gives; says so for every output."""
+    from converters.onnx.verify import run_onnx
+
+    inputs = _inputs(model, seed)
+    engine, reference = run_onnx(path, inputs)
+    results = compile_model(model)(inputs)
+    agreements = [compare(name, results[name], np.asarray(expected), rtol, atol) for name, expected in reference.items()]
+    rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in agreements]
+    render.table(("output", f"against {engine}", "largest difference", ""), rows, right=(2,))
+    return all(agreement.agrees for agreement in agreements)
+
+
+def _inputs(model: Model, seed: int) -> Mapping[str, np.ndarray]:
+    inputs: dict[str, np.ndarray] = {}
+    for number, port in enumerate(model.inputs):
+        if static(port.shape) is None:
+            raise InputError(f'--verify needs every size: give --input "{port.name}[...]" (it is {port})')
+        inputs[port.name] = random_array(port, seed + number)
+    return inputs
+
+
+def onnx_support(path: str) -> list[str]:
+    """One sentence for each node of an ONNX model that cannot be converted."""
+    _converters()
+    from converters.onnx.translate import unsupported_nodes
+
+    return list(unsupported_nodes(path))

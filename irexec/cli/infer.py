@@ -1,0 +1,190 @@
+"""irexec infer"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from irexec.analysis.findings import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE
+from irexec.analysis.model import Model
+from irexec.analysis.validate import validate
+from irexec.api import read_model
+from irexec.cli import render
+from irexec.errors import InputError, ModelError
+from irexec.runtime.session import CompiledModel, compile_model
+from irexec.tools.dump import dump, every_tensor
+from irexec.tools.feeds import arrays, load, parse_feed
+from irexec.tools.pictures import Picture
+from irexec.tools.results import Agreement, compare, describe, read_labels, top_classes
+
+_PORT_CODES = {OUTPUT_SHAPE, OUTPUT_ELEMENT, INPUT_SHAPE, INPUT_ELEMENT, EDGE_SHAPE, EDGE_ELEMENT}
+
+
+class Numbers(click.ParamType):
+    """Numbers with commas between them."""
+
+    name = "number[,number...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """The numbers as a tuple."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            return self.fail(f"{value!r} is not a list of numbers", param, ctx)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of the results is asked for."""
+
+    out: str | None
+    topk: int | None
+    labels: str | None
+    everything: bool
+    names: tuple[str, ...]
+    directory: str | None
+    reference: str | None
+    rtol: float
+    atol: float
+    as_json: bool
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="A .npy, .npz, picture, or random; may be repeated.")
+@click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
+@click.option("--seed", default=0, show_default=True, help="For random inputs.")
+@click.option("--shape", "shapes", multiple=True, metavar="[NAME=]1,3,224,224", help="Give an input this shape first; may be repeated.")
+@click.option("--layout", help="Axes of the input that takes a picture, such as NCHW.")
+@click.option("--mean", type=Numbers(), default="0", help="Taken off every pixel (0..255): one number, or one per channel.")
+@click.option("--scale", type=Numbers(), default="1", help="Every pixel is divided by it, after --mean.")
+@click.option("--bgr", is_flag=True, help="Pictures go blue, green, red.")
+@click.option("-o", "--output", "out", type=click.Path(), help="Write the results to a .npz.")
+@click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
+@click.option("--labels", type=click.Path(), help="Names of the classes, one a line.")
+@click.option(
+    "--tensor", "names", multiple=True, metavar="NAME", help="Give this tensor, by name, layer, id or name:port, not the results."
+)
+@click.option("--all", "everything", is_flag=True, help="Give every tensor, not the results alone.")
+@click.option("--dump-layers", "directory", type=click.Path(), help="Write every tensor to a .npy in this folder.")
+@click.option("--assert", "reference", type=click.Path(), help="Compare with the arrays of a .npz by name; exit code 1 if they differ.")
+@click.option("--rtol", default=1e-4, show_default=True, help="Relative tolerance of --assert.")
+@click.option("--atol", default=1e-5, show_default=True, help="Absolute tolerance of --assert.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads the products may use.")
+@click.option("--no-optimize", is_flag=True, help="Run the plain kernels alone.")
+@click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of tables.")
+def infer(model: str, inputs: tuple[str, ...], weights_path: str | None, seed: int, shapes: tuple[str, ...], **options: Any) -> int:
+    """Run MODEL (an .xml) on arrays, pictures or random numbers.
+
+    \b
+    irexec infer model.xml -i x=a.npy -i y=b.npy -o out.npz
+    irexec infer model.xml -i cat.png --scale 255 --topk 5 --labels classes.txt
+    irexec infer model.xml -i random --shape 1,3,224,224 --dump-layers tensors/
+    """
+    read = read_model(model, weights_path)
+    _look_at(read, options["strict"])
+    if shapes:
+        read.reshape(dict(_shape(text, read) for text in shapes))
+    compiled = compile_model(read, threads=options["threads"], optimize=not options["no_optimize"])
+    picture = Picture(options["layout"], options["mean"], options["scale"], options["bgr"])
+    fed = arrays([parse_feed(text) for text in inputs], compiled.inputs, seed=seed, picture=picture)
+    fields = Wanted.__dataclass_fields__
+    return _give(compiled, fed, Wanted(**{name: value for name, value in options.items() if name in fields}))
+
+
+def _look_at(model: Model, strict: bool) -> None:
+    """Warn of ports that declare what is not so; with --strict refuse every error."""
+    errors = [finding for finding in validate(model) if finding.severity == "error"]
+    if strict and errors:
+        first = errors[0]
+        layer = "" if first.layer_id is None else f", layer {first.layer_id} {first.layer_name!r} ({first.layer_type})"
+        more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
+        raise ModelError(f"{model.path}, line {first.line}{layer}: {first.code} {first.message}{more}")
+    for finding in errors:
+        if finding.code in _PORT_CODES:
+            render.warning_line(
+                f"layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type}), line {finding.line}: {finding.message}"
+            )
+
+
+def _shape(text: str, model: Model) -> tuple[str | int, str]:
+    name, equals, shape = text.rpartition("=")
+    if not equals and len(model.inputs) != 1:
+        raise InputError(f"--shape {text!r} names no input: the model has {', '.join(port.name for port in model.inputs)}")
+    return (name if equals else 0), shape
+
+
+def _give(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted) -> int:
+    results = _run(compiled, fed, wanted)
+    if wanted.directory is not None:
+        count = dump(compiled, fed, Path(wanted.directory))
+        render.remark(f"{wanted.directory}: {count} tensors")
+    if wanted.out is not None:
+        _save(wanted.out, results)
+    labels = read_labels(wanted.labels) if wanted.labels else []
+    classes = top_classes(results, wanted.topk, labels) if wanted.topk else []
+    agreements = _agreements(compiled, fed, wanted) if wanted.reference else []
+    lines = [describe(name, array) for name, array in results.items()]
+    if wanted.as_json:
+        document: dict[str, Any] = {"outputs": [asdict(line) for line in lines]}
+        document |= {"topk": [asdict(c) for c in classes]} if wanted.topk else {}
+        document |= {"assert": [asdict(a) for a in agreements]} if wanted.reference else {}
+        render.as_json(document)
+    else:
+        _show(lines, classes, agreements)
+    return 0 if all(agreement.agrees for agreement in agreements) else 1
+
+
+def _run(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted) -> Mapping[str, np.ndarray]:
+    if wanted.everything:
+        return every_tensor(compiled, fed)
+    return compiled.run(fed, list(wanted.names) or None)
+
+
+def _save(path: str, results: Mapping[str, np.ndarray]) -> None:
+    """The results as a .npz: written beside, then renamed, so that a failure leaves no half of it."""
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
+            np.savez(file, **{name: array.astype(str) if array.dtype == object else array for name, array in results.items()})  # type: ignore[arg-type]
+        os.replace(file.name, target)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error}") from None
+
+
+def _agreements(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted) -> list[Agreement]:
+    reference = load(wanted.reference or "")
+    if "" in reference:
+        reference = {compiled.outputs[0].name: reference[""]}
+    named = set(compiled.outputs[0].names if len(compiled.outputs) == 1 else ())
+    actual = compiled.run(fed, list(reference)) if not named.issuperset(reference) else compiled(fed)
+    return [compare(name, actual[name], expected, wanted.rtol, wanted.atol) for name, expected in reference.items()]
+
+
+def _show(lines: Sequence[Any], classes: Sequence[Any], agreements: Sequence[Agreement]) -> None:
+    rows = [(x.name, x.type, render.sizes(x.shape), x.min, x.max, x.mean, x.nans or None, _first(x)) for x in lines]
+    render.table(("output", "type", "shape", "min", "max", "mean", "NaN", "first"), rows, right=(3, 4, 5, 6))
+    if classes:
+        render.line()
+        many = len({(c.output, c.row) for c in classes}) > 1
+        named = [((f"{c.output}[{c.row}]",) if many else ()) + (c.rank, c.index, c.label, c.score) for c in classes]
+        render.table((("output",) if many else ()) + ("rank", "class", "label", "score"), named, right=(many, many + 1, many + 3))
+    if agreements:
+        render.line()
+        compared = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in agreements]
+        render.table(("compared", "", "largest difference", ""), compared, right=(2,))
+
+
+def _first(line: Any) -> str:
+    shown = ", ".join(render.number(v) if isinstance(v, float) else str(v) for v in line.first)
+    return shown + (", ..." if int(np.prod(line.shape, dtype=object)) > len(line.first) else "")

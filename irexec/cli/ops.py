@@ -1,0 +1,46 @@
+"""irexec ops"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from irexec.api import read_model
+from irexec.cli import render
+from irexec.cli.convert import onnx_support
+from irexec.tools.inspect import supported, unsupported
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--check", type=click.Path(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."
+)
+@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of a table.")
+def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
+    """List the operations that irexec runs, or those of the given NAMES."""
+    if check is not None:
+        return _check(check, as_json)
+    wanted = {name.lower() for name in names}
+    lines = [line for line in supported() if not wanted or line.type.lower() in wanted]
+    if as_json:
+        render.as_json({"operations": [asdict(line) for line in lines]})
+        return 0
+    if wanted and not lines:
+        raise click.UsageError(f"there is no operation {', '.join(names)}")
+    rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.says) for line in lines]
+    render.table(("type", "version", "inputs", "attributes", "what it does"), rows)
+    render.line(f"{len({line.type for line in lines})} types, {len(lines)} versions")
+    return 0
+
+
+def _check(path: str, as_json: bool) -> int:
+    missing = onnx_support(path) if path.lower().endswith(".onnx") else unsupported(read_model(path))
+    if as_json:
+        render.as_json({"model": path, "unsupported": missing})
+    else:
+        for sentence in missing:
+            render.line(sentence)
+        render.line(f"{path}: {'everything is supported' if not missing else f'{len(missing)} not supported'}")
+    return 4 if missing else 0
