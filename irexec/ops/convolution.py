@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from irexec.ir.dims import ANY, Size, may_equal
 from irexec.ir.elements import U1, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.convolution import convolve, convolve_bits
+from irexec.kernels.fast_convolution import prepare
 from irexec.kernels.windows import resolve_pads
 from irexec.ops.attributes import NonNegatives, Positives
 from irexec.ops.registry import op
@@ -149,3 +151,46 @@ def check_lists(rank: int, attributes: dict[str, Any]) -> None:
     """
     for name in ("strides", "dilations", "pads_begin", "pads_end"):
         check_list(attributes[name], rank, name)
+
+
+@convolution_1.bind
+def _bind_convolution(data: Fact, filter: Fact, **attributes: Any) -> Callable[..., Any] | None:
+    weights = float_weights(data, filter)
+    return None if weights is None else _fast(data, weights[None], attributes)
+
+
+@group_convolution_1.bind
+def _bind_group_convolution(data: Fact, filter: Fact, **attributes: Any) -> Callable[..., Any] | None:
+    weights = float_weights(data, filter)
+    return None if weights is None else _fast(data, weights, attributes)
+
+
+def float_weights(data: Fact, filter: Fact) -> np.ndarray | None:
+    """Weights in the type to compute in, if they are known, of a float type, and there is something to compute."""
+    known = filter.known
+    if known is None or known.dtype.kind != "f" or known.size == 0 or data.element is not filter.element:
+        return None
+    return known.astype(np.float32) if known.dtype == np.float16 else known
+
+
+def _fast(data: Fact, weights: np.ndarray, attributes: dict[str, Any]) -> Callable[..., Any]:
+    rank = weights.ndim - 3
+    steps, apart = filled(attributes["strides"], rank, 1), filled(attributes["dilations"], rank, 1)
+    sizes = None if data.shape is None else window_sizes(data.shape[2:], weights.shape[3:], **attributes)
+    known = tuple(size for size in sizes or () if isinstance(size, int))
+    convolve = prepare(weights, steps, apart, known if len(known) == rank else None)
+    auto_pad, begins, ends = attributes.get("auto_pad", "explicit"), attributes["pads_begin"], attributes["pads_end"]
+
+    def run(data: np.ndarray, filter: np.ndarray) -> np.ndarray:
+        pads = resolve_pads(auto_pad, data.shape[2:], weights.shape[3:], steps, apart, begins, ends)
+        return narrowed(convolve(data.astype(weights.dtype, copy=False), pads), data.dtype)
+
+    return run
+
+
+def narrowed(result: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The result in the type of the data; f16 overflows to infinity silently."""
+    if result.dtype == dtype:
+        return result
+    with np.errstate(over="ignore"):
+        return result.astype(dtype)
