@@ -44,13 +44,9 @@ def _port_maps(node: Node, name: str, body: Body) -> Iterator[Finding]:
 
 
 def _external(node: Node, name: str, entry: PortMap) -> Iterator[Finding]:
-    ports = [port.port for port in node.ports] if entry.kind == "input" else [value.port for value in node.outputs]
-    numbers = {i if port is None else port for i, port in enumerate(ports)}
-    # If counts its external ports from 0 on each side; Loop and TensorIterator use the layer's own port ids.
-    if node.type == "If":
-        numbers = set(range(len(ports)))
+    index = node.input_index(entry.external) if entry.kind == "input" else node.output_index(entry.external)
     inner = entry.external == -1 and entry.attributes.get("purpose") in _PURPOSES
-    if entry.external not in numbers and not inner:
+    if index is None and not inner:
         side = "input" if entry.kind == "input" else "output"
         text = f"port map of {name}: external_port_id {entry.external} is no {side} port of the layer"
         yield at(node, BODY_PORT_MAP, text, port=entry.external, line=entry.line)

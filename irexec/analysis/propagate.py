@@ -14,7 +14,7 @@ from irexec.analysis.evaluate import as_tuple, with_values
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError, check
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.ops.registry import OpDef, Runner, resolve
 
@@ -128,7 +128,7 @@ class Walker:
         for name, kind in definition.handed.items():
             if kind is Runner:
                 check(name in node.bodies, f"has no {name}")
-                handed[name] = FactsRunner(self, node.bodies[name], f"{node.name}/{name}")
+                handed[name] = FactsRunner(self, node, name)
             elif kind is Constant:
                 check(node.constant is not None, "has no readable data")
                 handed[name] = node.constant
@@ -186,9 +186,9 @@ class Entered:
 class FactsRunner:
     """A body as a facts rule calls it: Facts of its Parameters in, Facts of its Results out."""
 
-    def __init__(self, walker: Walker, body: Body, step: str) -> None:
-        self.body = body
-        self._walker, self._step = walker, step
+    def __init__(self, walker: Walker, node: Node, name: str) -> None:
+        self.node, self.body = node, node.bodies[name]
+        self._walker, self._step = walker, f"{node.name}/{name}"
 
     def __call__(self, *inputs: Fact) -> list[Fact]:
         graph = self.body.graph

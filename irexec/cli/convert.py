@@ -46,7 +46,6 @@ def convert(model: str, output: str | None, specs: tuple[str, ...], verify: bool
 def _converters() -> Any:
     """The converter, which needs onnx: an extra that no other command needs."""
     try:
-        import converters
         import converters.onnx.translate
     except ImportError as error:
         raise ConversionError(f"converting needs the package onnx (pip install 'irexec[onnx]'): {error}") from None

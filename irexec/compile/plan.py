@@ -53,8 +53,9 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class BodyPlan:
-    """A body and the plan that runs it."""
+    """A body of a node and the plan that runs it."""
 
+    node: Node
     body: Body
     plan: Plan
 
@@ -187,7 +188,7 @@ class _Planner:
             attributes = definition.read_attributes(node.attributes)
         except OpError as error:
             raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
-        bodies = {name: self._body(node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
+        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
         state = next((name for name, kind in definition.handed.items() if kind is Variables), None)
         call = self._call(definition, facts, attributes) if not bodies and state is None else _with(definition, attributes)
         static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
@@ -213,8 +214,8 @@ class _Planner:
                 return bound  # type: ignore[no-any-return]
         return _with(definition, attributes)
 
-    def _body(self, body: Body) -> BodyPlan:
-        return BodyPlan(body, plan(body.graph, self.inference, optimize=self.optimize))
+    def _body(self, node: Node, body: Body) -> BodyPlan:
+        return BodyPlan(node, body, plan(body.graph, self.inference, optimize=self.optimize))
 
     def _copied(self, order: Sequence[Node]) -> tuple[bool, ...]:
         """Which targets may share memory with what is not theirs, following operations that return views."""

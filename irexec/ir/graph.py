@@ -99,6 +99,15 @@ class Node:
         """The values that feed the node, in the order of its input ports."""
         return [port.source for port in self.ports]
 
+    def input_index(self, number: int) -> int | None:
+        """Which input the port of that number is; unnumbered ports count from 0. None if there is none."""
+        return next((i for i, port in enumerate(self.ports) if number == (i if port.port is None else port.port)), None)
+
+    def output_index(self, number: int) -> int | None:
+        """Which output the port of that number is; unnumbered ports run on from the inputs."""
+        first = len(self.ports)
+        return next((v.index for v in self.outputs if number == (first + v.index if v.port is None else v.port)), None)
+
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"
 

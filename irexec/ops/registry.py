@@ -30,7 +30,7 @@ import numpy as np
 
 from irexec.errors import OpError, UnsupportedError
 from irexec.ir.constants import Constant
-from irexec.ir.graph import Body
+from irexec.ir.graph import Body, Node
 from irexec.ops.attributes import REQUIRED, Attribute, parser_of
 
 
@@ -42,6 +42,7 @@ class Runner(Protocol):
     """
 
     body: Body
+    node: Node
 
     def __call__(self, *inputs: Any) -> list[Any]: ...
 

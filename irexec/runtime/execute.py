@@ -11,7 +11,6 @@ from irexec.analysis.evaluate import rounded
 from irexec.compile.plan import BodyPlan, Plan, Step, node_error
 from irexec.errors import NodeError, OpError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body
 
 State = MutableMapping[str, np.ndarray]
 
@@ -90,7 +89,7 @@ class PlanRunner:
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out."""
 
     def __init__(self, planned: BodyPlan, state: State) -> None:
-        self.body: Body = planned.body
+        self.node, self.body = planned.node, planned.body
         self._plan, self._state = planned.plan, state
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
