@@ -5,8 +5,8 @@ It is no operation of OpenVINO; as a layer it has ``version="onednn"``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from irexec.ir.dims import ANY, PartialShape, Size, at_least, at_most, may_equal
 from irexec.ir.elements import BF16, F16, F32
 from irexec.ir.facts import Fact
 from irexec.kernels.convolution import convolve_transposed, natural_sizes
+from irexec.kernels.fast_transposed import prepare_transposed
 from irexec.kernels.windows import Pads, extent
 from irexec.ops.attributes import NonNegatives, Positive, Positives
-from irexec.ops.convolution import TOLERANCE
+from irexec.ops.convolution import TOLERANCE, float_weights, narrowed
 from irexec.ops.registry import op
 from irexec.ops.rules import same_element
 from irexec.ops.spatial import check_list, dilated, filled, known_rank, spatial_rank, transposed_size
@@ -53,19 +54,67 @@ def conv_transpose(
     ``output_padding`` may be "None", or longer than there are spatial axes if the surplus is zero, as benchdnn writes it.
     f32, f16 and bf16. Source: oneDNN Graph ConvTranspose-1, and ``shape_infer.cpp`` for what O and I count.
     """
-    data = input if data_format == "NCX" else np.moveaxis(input, -1, 1)
-    rank = data.ndim - 2
-    order = _filter_order(rank, filter_format, weights_format)
-    channels, outputs, *kernel = (filter.shape[axis] for axis in order)
-    weights = filter.transpose(order).reshape(groups, channels // groups, outputs, *kernel)
+    weights = _by_group(filter, groups, filter_format, weights_format)
+    rank = input.ndim - 2
     steps, apart = filled(strides, rank, 1), filled(dilations, rank, 1)
-    begins, ends = resolve(auto_pad, kernel, steps, apart, pads_begin, pads_end)
-    natural = natural_sizes(data.shape[2:], kernel, steps, apart)
-    outs = [n - b - e + more for n, b, e, more in zip(natural, begins, ends, read_padding(output_padding, rank), strict=True)]
-    result = convolve_transposed(np.ascontiguousarray(data), weights, steps, apart, begins, outs)
+    data = _to_channels_first(input, data_format)
+    places = _geometry(data.shape[2:], weights.shape[3:], steps, apart, (auto_pad, pads_begin, pads_end), output_padding)
+    return _finished(convolve_transposed(data, weights, steps, apart, *places), bias, data_format)
+
+
+@conv_transpose.bind
+def _bind_conv_transpose(input: Fact, filter: Fact, bias: Fact | None = None, **attributes: Any) -> Callable[..., Any] | None:
+    known = float_weights(input, filter)
+    if known is None:
+        return None
+    formats = {name: attributes.pop(name, None) for name in ("filter_format", "weights_format")}
+    data_format = attributes.get("data_format", "NXC")
+    weights = _by_group(known, attributes.get("groups", 1), **formats)
+    rank = weights.ndim - 3
+    steps, apart = filled(attributes["strides"], rank, 1), filled(attributes["dilations"], rank, 1)
+    pads = (attributes.get("auto_pad", "none"), attributes["pads_begin"], attributes["pads_end"])
+    convolve = prepare_transposed(weights, steps, apart)
+
+    def run(input: np.ndarray, filter: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+        data = _to_channels_first(input.astype(weights.dtype, copy=False), data_format)
+        places = _geometry(data.shape[2:], weights.shape[3:], steps, apart, pads, attributes.get("output_padding", ""))
+        with np.errstate(all="ignore"):
+            return narrowed(_finished(convolve(data, *places), bias, data_format), input.dtype)
+
+    return run
+
+
+def _by_group(filter: np.ndarray, groups: int, filter_format: str | None, weights_format: str | None) -> np.ndarray:
+    """The filter as (G, I of the group, O of the group, kernel...)."""
+    order = _filter_order(filter.ndim - 2, filter_format, weights_format)
+    channels, *others = (filter.shape[axis] for axis in order)
+    return filter.transpose(order).reshape(groups, channels // groups, *others)
+
+
+def _to_channels_first(input: np.ndarray, data_format: str) -> np.ndarray:
+    return input if data_format == "NCX" else np.ascontiguousarray(np.moveaxis(input, -1, 1))
+
+
+def _finished(result: np.ndarray, bias: np.ndarray | None, data_format: str) -> np.ndarray:
+    """The result with bias, in the layout asked for."""
     if bias is not None:
-        result += bias.reshape(-1, *[1] * rank)
+        result += bias.reshape(-1, *[1] * (result.ndim - 2))
     return result if data_format == "NCX" else np.ascontiguousarray(np.moveaxis(result, 1, -1))
+
+
+def _geometry(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: tuple[str, Sequence[int], Sequence[int]],
+    output_padding: str,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is cut at the start of each spatial axis, and the sizes that result."""
+    begins, ends = resolve(pads[0], kernel, strides, dilations, pads[1], pads[2])
+    natural = natural_sizes(sizes, kernel, strides, dilations)
+    more = read_padding(output_padding, len(sizes))
+    return begins, tuple(n - b - e + m for n, b, e, m in zip(natural, begins, ends, more, strict=True))
 
 
 def resolve(

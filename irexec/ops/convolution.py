@@ -183,14 +183,12 @@ def _fast(data: Fact, weights: np.ndarray, attributes: dict[str, Any]) -> Callab
 
     def run(data: np.ndarray, filter: np.ndarray) -> np.ndarray:
         pads = resolve_pads(auto_pad, data.shape[2:], weights.shape[3:], steps, apart, begins, ends)
-        return narrowed(convolve(data.astype(weights.dtype, copy=False), pads), data.dtype)
+        with np.errstate(all="ignore"):
+            return narrowed(convolve(data.astype(weights.dtype, copy=False), pads), data.dtype)
 
     return run
 
 
 def narrowed(result: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The result in the type of the data; f16 overflows to infinity silently."""
-    if result.dtype == dtype:
-        return result
-    with np.errstate(over="ignore"):
-        return result.astype(dtype)
+    """The result in the type of the data."""
+    return result if result.dtype == dtype else result.astype(dtype)

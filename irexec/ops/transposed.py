@@ -12,7 +12,7 @@ cut, ``begin`` what is cut at its start:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal
 from irexec.ir.facts import Fact
 from irexec.kernels.convolution import convolve_transposed, natural_sizes
+from irexec.kernels.fast_transposed import prepare_transposed
 from irexec.ops.attributes import NonNegatives, Positives
-from irexec.ops.convolution import TOLERANCE, check_lists, numeric_element
+from irexec.ops.convolution import TOLERANCE, check_lists, float_weights, narrowed, numeric_element
 from irexec.ops.registry import op
 from irexec.ops.spatial import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, transposed_size
 
@@ -44,8 +45,8 @@ def convolution_backprop_data_1(
 
     Source: ConvolutionBackpropData-1, OpenVINO's shape inference and CPU plugin (see the module).
     """
-    padding = (pads_begin, pads_end, auto_pad, output_padding)
-    return run_backprop(data, filter[None], output_shape, strides, dilations, *padding)
+    pads = {"pads_begin": pads_begin, "pads_end": pads_end, "auto_pad": auto_pad, "output_padding": output_padding}
+    return _run(data, filter[None], output_shape, strides=strides, dilations=dilations, **pads)
 
 
 @op("GroupConvolutionBackpropData", since=1, widen=True, tolerance=TOLERANCE)
@@ -66,14 +67,15 @@ def group_convolution_backprop_data_1(
     The specification prints the kernel's axes reversed; they are in the order of the data's. Any number of
     spatial axes. Source: GroupConvolutionBackpropData-1, OpenVINO's shape inference and CPU plugin (see the module).
     """
-    padding = (pads_begin, pads_end, auto_pad, output_padding)
-    return run_backprop(data, filter, output_shape, strides, dilations, *padding)
+    pads = {"pads_begin": pads_begin, "pads_end": pads_end, "auto_pad": auto_pad, "output_padding": output_padding}
+    return _run(data, filter, output_shape, strides=strides, dilations=dilations, **pads)
 
 
-def run_backprop(data: np.ndarray, weights: np.ndarray, output_shape: np.ndarray | None, *attributes: Any) -> np.ndarray:
-    """The kernel of both on weights by group: (G, I, O, kernel...)."""
+def _run(data: np.ndarray, weights: np.ndarray, output_shape: np.ndarray | None, **attributes: Any) -> np.ndarray:
+    rank = data.ndim - 2
     given = None if output_shape is None else [int(size) for size in output_shape]
-    steps, apart, begins, outs = geometry(data.shape[2:], weights.shape[3:], given, *attributes)
+    begins, outs = geometry(data.shape[2:], weights.shape[3:], given, **attributes)
+    steps, apart = filled(attributes["strides"], rank, 1), filled(attributes["dilations"], rank, 1)
     return convolve_transposed(data, weights, steps, apart, begins, outs)
 
 
@@ -81,28 +83,28 @@ def geometry(
     sizes: Sequence[int],
     kernel: Sequence[int],
     output_shape: Sequence[int] | None,
+    *,
     strides: tuple[int, ...],
-    dilations: tuple[int, ...],
     pads_begin: tuple[int, ...],
     pads_end: tuple[int, ...],
-    auto_pad: str,
-    output_padding: tuple[int, ...],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """strides, dilations, what is cut at the start and the sizes that result, one number for each spatial axis."""
+    dilations: tuple[int, ...],
+    auto_pad: str = "explicit",
+    output_padding: tuple[int, ...] = (),
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is cut at the start of each spatial axis, and the sizes that result."""
     rank = len(sizes)
-    steps, apart, more = filled(strides, rank, 1), filled(dilations, rank, 1), filled(output_padding, rank, 0)
-    natural = natural_sizes(sizes, kernel, steps, apart)
+    more = filled(output_padding, rank, 0)
+    natural = natural_sizes(sizes, kernel, filled(strides, rank, 1), filled(dilations, rank, 1))
     explicit = auto_pad == "explicit"
     begins = filled(pads_begin if explicit else (), rank, 0)
     if output_shape is None:
         ends = filled(pads_end if explicit else (), rank, 0)
-        outs = tuple(n - b - e + m for n, b, e, m in zip(natural, begins, ends, more, strict=True))
-        return steps, apart, begins, outs
+        return begins, tuple(n - b - e + m for n, b, e, m in zip(natural, begins, ends, more, strict=True))
     outs = tuple(output_shape)
     if auto_pad in ("same_upper", "same_lower"):
         totals = [max(0, n - out + m) for n, out, m in zip(natural, outs, more, strict=True)]
         begins = tuple(total - total // 2 if auto_pad == "same_upper" else total // 2 for total in totals)
-    return steps, apart, begins, outs
+    return begins, outs
 
 
 @convolution_backprop_data_1.facts
@@ -194,3 +196,29 @@ def cut_size(natural: Size, begin: int, end: int, more: int) -> Size:
     top = high(out)
     check(top is None or top >= 0, f"pads {begin} and {end} cut more than the {natural} there is with output_padding {more}")
     return at_least(out, 0) if low(out) < 0 else out
+
+
+@convolution_backprop_data_1.bind
+def _bind_backprop(data: Fact, filter: Fact, output_shape: Fact | None = None, **attributes: Any) -> Callable[..., Any] | None:
+    weights = float_weights(data, filter)
+    return None if weights is None else _fast(weights[None], attributes)
+
+
+@group_convolution_backprop_data_1.bind
+def _bind_group_backprop(data: Fact, filter: Fact, output_shape: Fact | None = None, **attributes: Any) -> Callable[..., Any] | None:
+    weights = float_weights(data, filter)
+    return None if weights is None else _fast(weights, attributes)
+
+
+def _fast(weights: np.ndarray, attributes: dict[str, Any]) -> Callable[..., Any]:
+    rank = weights.ndim - 3
+    steps, apart = filled(attributes["strides"], rank, 1), filled(attributes["dilations"], rank, 1)
+    convolve = prepare_transposed(weights, steps, apart)
+
+    def run(data: np.ndarray, filter: np.ndarray, output_shape: np.ndarray | None = None) -> np.ndarray:
+        given = None if output_shape is None else [int(size) for size in output_shape]
+        begins, outs = geometry(data.shape[2:], weights.shape[3:], given, **attributes)
+        with np.errstate(all="ignore"):
+            return narrowed(convolve(data.astype(weights.dtype, copy=False), begins, outs), data.dtype)
+
+    return run
