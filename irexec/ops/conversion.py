@@ -1,0 +1,86 @@
+"""Convert and ConvertLike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.kernels.rounding import round_to
+from irexec.ops.registry import op
+
+
+def converted(data: np.ndarray, to: Element) -> np.ndarray:
+    """The numbers of ``data`` as numbers of another element type, in its carrier.
+
+    As OpenVINO's reference does: floats are cut to integers towards zero, integers keep the low bits
+    of the type; whatever is not 0 becomes true, NaN included. A float beyond the range of 64 bits
+    becomes the least i64 first.
+    """
+    if data.dtype == object:
+        return data
+    if to.kind == "boolean":
+        return data != 0
+    if to.is_integer:
+        return _integers(data, to)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = data.astype(to.carrier)
+    return values if to.native else round_to(to.name, values)
+
+
+def _integers(data: np.ndarray, to: Element) -> np.ndarray:
+    if data.dtype.kind == "f":
+        data = _cut(data, to)
+    whole = data.astype(to.carrier) if data.dtype != to.carrier else data
+    return whole if to.native else round_to(to.name, whole)
+
+
+def _cut(data: np.ndarray, to: Element) -> np.ndarray:
+    """Towards zero, through the integer type that x86 converts by; what does not fit becomes its least number."""
+    if to.name == "u64":
+        big = data >= 2.0**63
+        with np.errstate(invalid="ignore"):
+            low = np.where(big, 0, data).astype(np.int64).astype(np.uint64)
+            high = np.where(big & (data < 2.0**64), data, 0).astype(np.uint64)
+        return np.where(big, high, low)
+    through = np.dtype(np.int64) if to.bits > 32 or to.name == "u32" else np.dtype(np.int32)
+    limit = 2.0 ** (8 * through.itemsize - 1)
+    fits = (data >= -limit) & (data < limit)
+    return np.where(fits, np.where(fits, data, 0).astype(through), np.iinfo(through).min).astype(through)
+
+
+def _check_kinds(data: Fact, to: Element | None) -> None:
+    if data.element is not None and to is not None:
+        text = "string" in (data.element.kind, to.kind)
+        check(not text or data.element is to, f"{data.element} cannot be converted to {to}")
+
+
+@op("Convert", since=1, symbolic=True)
+def convert_1(data: np.ndarray, *, destination_type: Element) -> np.ndarray:
+    """``data`` as numbers of ``destination_type``; see ``converted`` for how. Source: Convert-1."""
+    return converted(data, destination_type) if data.dtype != object else data.copy()
+
+
+@convert_1.facts
+def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
+    _check_kinds(data, destination_type)
+    return Fact(destination_type, data.shape)
+
+
+@op("ConvertLike", since=8)
+def convert_like_8(data: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """``data`` as numbers of the element type of ``like``. Source: ConvertLike-8."""
+    return converted(data, Fact.of(like).element or _same(data))
+
+
+def _same(data: np.ndarray) -> Element:
+    element = Fact.of(data).element
+    check(element is not None, "the element type is not known")
+    return element  # type: ignore[return-value]
+
+
+@convert_like_8.facts
+def _convert_like_8_facts(data: Fact, like: Fact) -> Fact:
+    _check_kinds(data, like.element)
+    return Fact(like.element, data.shape)
