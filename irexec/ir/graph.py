@@ -79,6 +79,8 @@ class Node:
         rt_info: the XML elements of rt_info, as written (opaque to all but irexec.io).
         extras: attributes of the layer element that are none of the above, as written.
         line: the XML line of the layer; None for a node that was not read from a file.
+        spelling: the type as written, where it was read from a file.
+        layout: the tags of the layer's child elements in the order in which they were written.
     """
 
     id: int
@@ -93,6 +95,8 @@ class Node:
     rt_info: Any = None
     extras: dict[str, str] = field(default_factory=dict)
     line: int | None = None
+    spelling: str | None = None
+    layout: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> list[Value | None]:

@@ -2,8 +2,9 @@
 
 u1 is most significant bit first; u2, u4, i4, nf4, f4e2m1 least significant bits first; u3 and u6
 are split-plane: the low bits of a group first (8 values of u3 in 3 bytes: 2 bytes of low pairs, 1 byte
-of high bits; 4 values of u6: 2 bytes of low nibbles, 1 byte of high pairs), and groups are whole. A string constant is int32 count, int32 0,
-``count`` int32 ends, then UTF-8. Measured on files that OpenVINO wrote.
+of high bits; 4 values of u6: 2 bytes of low nibbles, 1 byte of high pairs), and groups are whole.
+A string constant is int32 count, int32 0, ``count`` int32 ends, then UTF-8. Measured on files that
+OpenVINO wrote.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def constant_value(constant: Constant) -> np.ndarray:
     return value
 
 
-@op("Parameter", since=1)
+@op("Parameter", since=1, deterministic=False)
 def parameter_1(*, element_type: Element, shape: AttributeShape) -> np.ndarray:
     """An input of the graph; what the caller passes is its value, so that it is never computed.
 

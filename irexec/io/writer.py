@@ -1,0 +1,262 @@
+"""Writing IR version 11, as OpenVINO writes it: port numbers, aliases, separators, shared constants."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from lxml import etree
+
+from irexec.errors import ModelError
+from irexec.io.bodies import body_tags
+from irexec.io.names import WRITTEN_TYPES, encode_names
+from irexec.ir.constants import Constant
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
+
+_DEFAULT_LAYOUT = (
+    "port_map", "back_edges", "else_port_map", "then_port_map", "data", "rt_info", "input", "output", "body", "then_body", "else_body",
+)  # fmt: skip
+
+
+def write(model: Model, path: str | Path) -> None:
+    """Write a model: ``path`` and the .bin beside it, both or neither.
+
+    Both are written to temporary files in the same folder, flushed to the disk and renamed, so that
+    an interrupted write leaves the files that were there whole.
+
+    Raises:
+        ModelError: the model cannot be written as XML, or the place cannot be written to.
+    """
+    target = Path(path)
+    made: list[Path] = []
+    try:
+        with _temporary(target.with_suffix(".bin"), made) as binary:
+            text = Writer(binary.write).document(model)
+            _flush(binary)
+        with _temporary(target, made) as xml:
+            xml.write(text)
+            _flush(xml)
+        os.replace(made[0], target.with_suffix(".bin"))
+        os.replace(made[1], target)
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
+    finally:
+        for temporary in made:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(model: Model) -> tuple[bytes, bytes]:
+    """The bytes of the .xml and of the .bin."""
+    parts: list[Any] = []
+    text = Writer(parts.append).document(model)
+    return text, b"".join(bytes(part) for part in parts)
+
+
+def _temporary(target: Path, made: list[Path]) -> IO[bytes]:
+    file = tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)  # noqa: SIM115
+    made.append(Path(file.name))
+    # A file that mkstemp makes can be read by nobody else; a model is as readable as any new file.
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(file.name, 0o666 & ~mask)
+    return file
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+class Writer:
+    """Writes one model; constants go to ``sink`` as they are met, the same bytes once.
+
+    Args:
+        sink: takes the bytes of the .bin piece by piece.
+    """
+
+    def __init__(self, sink: Callable[[Any], Any]) -> None:
+        self._sink = sink
+        self._offsets: dict[tuple[int, bytes], int] = {}
+        self._size = 0
+
+    def document(self, model: Model) -> bytes:
+        """The text of the .xml."""
+        net = etree.Element("net", name=_text(model.name, "the model's name"), version="11")
+        for key, text in model.attributes.items():
+            net.set(key, text)
+        self._graph(net, model)
+        _append(net, model.rt_info)
+        etree.indent(net, space="\t")
+        text: bytes = etree.tostring(net, encoding="utf-8", xml_declaration=False)
+        return b'<?xml version="1.0"?>\n' + text + b"\n"
+
+    def _graph(self, parent: etree._Element, graph: Graph) -> None:
+        damage = next((problem for problem in graph.problems if problem.severity == "error"), None)
+        if damage is not None:
+            raise ModelError(f"a damaged model cannot be written: line {damage.line}: {damage.message}")
+        _check_ids(graph)
+        layers = etree.SubElement(parent, "layers")
+        for node in graph.nodes:
+            self._layer(layers, node)
+        edges = etree.SubElement(parent, "edges")
+        for target, to_port, value in sorted(_edges(graph), key=lambda edge: (edge[2].node.id, edge[0].id, edge[1])):
+            edge = etree.SubElement(edges, "edge")
+            edge.set("from-layer", str(value.node.id))
+            edge.set("from-port", str(_output_number(value)))
+            edge.set("to-layer", str(target.id))
+            edge.set("to-port", str(to_port))
+
+    def _layer(self, layers: etree._Element, node: Node) -> None:
+        layer = etree.SubElement(layers, "layer", id=str(node.id), name=_text(node.name, "a layer's name"))
+        layer.set("type", _text(node.spelling or WRITTEN_TYPES.get(node.type, node.type), "a layer's type"))
+        layer.set("version", _text(node.version, "a layer's version"))
+        for key, text in node.extras.items():
+            layer.set(key, _text(text, f"{key} of {node.name!r}"))
+        parts = self._parts(node)
+        order = [tag for tag in dict.fromkeys((*node.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
+        for tag in order:
+            layer.extend(parts[tag])
+
+    def _parts(self, node: Node) -> dict[str, list[etree._Element]]:
+        """The child elements of a layer by tag."""
+        parts: dict[str, list[etree._Element]] = {}
+        attributes = self._attributes(node)
+        if attributes or "data" in node.layout:
+            parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
+        if node.ports or "input" in node.layout:
+            parts["input"] = [_ports("input", (_input(i, port) for i, port in enumerate(node.ports)))]
+        if node.outputs or "output" in node.layout:
+            parts["output"] = [_ports("output", map(_output, node.outputs))]
+        for name, body in node.bodies.items():
+            parts |= self._body(name, body, node)
+        for child in node.rt_info or ():
+            parts.setdefault(str(child.tag), []).append(_plain(child))
+        return parts
+
+    def _attributes(self, node: Node) -> dict[str, str]:
+        if node.constant is None:
+            return node.attributes
+        constant = node.constant
+        shape = ", ".join(map(str, constant.shape))
+        place = {"offset": str(self._offset(constant)), "size": str(constant.size)}
+        fresh = {"element_type": constant.element.name, "shape": shape, **place}
+        written = {key: place.get(key, text) for key, text in node.attributes.items()}
+        return written | {key: text for key, text in fresh.items() if key not in written}
+
+    def _offset(self, constant: Constant) -> int:
+        """Where the bytes of a constant stand; bytes that were written before are not written again."""
+        raw = constant.raw[: constant.size]
+        key = (constant.size, hashlib.sha256(raw.data if raw.flags.c_contiguous else raw.tobytes()).digest())
+        if key not in self._offsets:
+            self._offsets[key] = self._size
+            self._sink(raw.data if raw.flags.c_contiguous else raw.tobytes())
+            self._size += constant.size
+        return self._offsets[key]
+
+    def _body(self, name: str, body: Body, node: Node) -> dict[str, list[etree._Element]]:
+        tag, map_tag, back_tag = body_tags(name)
+        parts: dict[str, list[etree._Element]] = {}
+        if body.port_maps or map_tag in node.layout:
+            maps = etree.Element(map_tag)
+            for entry in body.port_maps:
+                numbers = {"external_port_id": str(entry.external), "internal_layer_id": str(entry.internal)}
+                # OpenVINO writes the axis before the ids and everything else after them.
+                axis = {key: text for key, text in entry.attributes.items() if key == "axis"}
+                maps.append(_element(entry.kind, axis | numbers | entry.attributes, "of a port map"))
+            parts[map_tag] = [maps]
+        if body.back_edges or back_tag in node.layout:
+            backs = etree.Element(back_tag)
+            for edge in body.back_edges:
+                backs.append(_element("edge", {"from-layer": str(edge.source), "to-layer": str(edge.target)}, ""))
+            parts[back_tag] = [backs]
+        element = etree.Element(tag)
+        if body.graph.name:
+            element.set("name", _text(body.graph.name, "a body's name"))
+        self._graph(element, body.graph)
+        _append(element, body.graph.extras.get("rest"))
+        parts[tag] = [element]
+        return parts
+
+
+def _check_ids(graph: Graph) -> None:
+    seen: set[int] = set()
+    for node in graph.nodes:
+        if node.id in seen:
+            raise ModelError(f"two layers have the id {node.id}, the second is {node.name!r}")
+        seen.add(node.id)
+
+
+def _edges(graph: Graph) -> Iterable[tuple[Node, int, Value]]:
+    for node in graph.nodes:
+        for index, port in enumerate(node.ports):
+            if port.source is None:
+                raise ModelError(f"input {index} of layer {node.id} {node.name!r} is fed by nothing")
+            yield node, index if port.port is None else port.port, port.source
+
+
+def _output_number(value: Value) -> int:
+    """The number of an output port: numbers run on from the inputs."""
+    return len(value.node.ports) + value.index if value.port is None else value.port
+
+
+def _ports(tag: str, ports: Iterable[etree._Element]) -> etree._Element:
+    element = etree.Element(tag)
+    element.extend(list(ports))
+    return element
+
+
+def _input(index: int, port: Input) -> etree._Element:
+    fact = port.fact if port.fact is not None or port.source is None else port.source.fact
+    return _port(index if port.port is None else port.port, fact, port.attributes, port.rt_info)
+
+
+def _output(value: Value) -> etree._Element:
+    names = {"names": encode_names(value.names)} if value.names else {}
+    return _port(_output_number(value), value.fact, names | value.attributes, value.rt_info)
+
+
+def _port(number: int, fact: Fact | None, attributes: dict[str, str], rt_info: Any) -> etree._Element:
+    precision = {} if fact is None or fact.element is None else {"precision": fact.element.precision}
+    port = _element("port", {"id": str(number)} | precision | attributes, f"of port {number}")
+    for size in (fact.shape if fact is not None else None) or ():
+        etree.SubElement(port, "dim").text = str(size) if isinstance(size, int) else "-1"
+    _append(port, rt_info)
+    return port
+
+
+def _element(tag: str, attributes: dict[str, str], where: str) -> etree._Element:
+    element = etree.Element(tag)
+    for key, text in attributes.items():
+        element.set(key, _text(text, f"{key} {where}"))
+    return element
+
+
+def _append(parent: etree._Element, children: Iterable[etree._Element] | None) -> None:
+    parent.extend([_plain(child) for child in children or ()])
+
+
+def _plain(element: etree._Element) -> etree._Element:
+    """A copy without the white space of the file it was read from, so that indentation is the writer's."""
+    fresh = copy.deepcopy(element)
+    fresh.tail = None
+    for inner in fresh.iter():
+        if inner is not fresh and inner.tail is not None and not inner.tail.strip():
+            inner.tail = None
+        if len(inner) and inner.text is not None and not inner.text.strip():
+            inner.text = None
+    return fresh
+
+
+def _text(text: str, what: str) -> str:
+    """The text if XML can hold it."""
+    try:
+        etree.Element("a").set("a", text)
+    except ValueError:
+        raise ModelError(f"{what} {text[:60]!r} has characters that XML cannot hold") from None
+    return text
