@@ -258,6 +258,14 @@ def admits(shape: PartialShape, sizes: Iterable[int]) -> bool:
     return len(known) == len(shape) and all(map(may_equal, shape, known))
 
 
+def broadcastable_to(shape: Shape, target: Shape) -> bool:
+    """Whether NumPy's broadcasting can stretch a shape to a target; unknown sizes may."""
+    if len(shape) > len(target):
+        return False
+    tail = target[len(target) - len(shape) :]
+    return all(may_equal(a, 1) or may_equal(a, b) for a, b in zip(shape, tail, strict=True))
+
+
 def is_static(shape: PartialShape) -> bool:
     """Whether every size is known."""
     return shape is not None and all(isinstance(size, int) for size in shape)

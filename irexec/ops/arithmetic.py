@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.errors import check
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
@@ -21,20 +22,92 @@ def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.n
     return a, b.reshape(sizes + (1,) * (a.ndim - start - len(sizes)))
 
 
+def check_numeric(*facts: Fact) -> None:
+    """Raise OpError for a boolean or text where numbers are expected."""
+    for fact in facts:
+        if fact.element is not None:
+            check(fact.element.kind not in ("boolean", "string"), f"element type {fact.element} is no number")
+
+
 def _define(type: str, since: int, function: Callable[..., Any], says: str, **flags: Any) -> None:
     def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
         a, b = align(a, b, auto_broadcast, 0)
         with np.errstate(all="ignore"):
             return np.asarray(function(a, b))
 
-    kernel.__doc__ = says
+    kernel.__doc__ = f"{says} Source: {type}-{since}."
     definition = op(type, since, **flags)(kernel)
 
     @definition.facts
     def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
+        check_numeric(a, b)
         return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+
+
+def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    difference = np.subtract(a, b)
+    return np.multiply(difference, difference)
+
+
+def _mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The remainder with the sign of ``a``, as C has it; an integer divided by 0 leaves 0."""
+    return np.fmod(a, b)
+
+
+def _floor_mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.mod(a, b)
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Integers are raised in double precision and cut, as the reference does with std::pow."""
+    if a.dtype.kind in "iu":
+        return _cut(np.power(a.astype(np.float64), b.astype(np.float64)), a.dtype)
+    return np.power(a, b)
+
+
+def _cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    inside = (values > limits.min) & (values < limits.max)
+    whole = np.where(inside, values, 0).astype(dtype)
+    return np.where(inside, whole, np.where(values >= limits.max, limits.max, limits.min)).astype(dtype)
+
+
+def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
+    """The quotient; of integers rounded down, or towards zero unless ``floor``; by 0 it is 0."""
+    if a.dtype == object:
+        return np.asarray(np.floor_divide(a, b))
+    if a.dtype.kind == "f":
+        return np.divide(a, b)
+    quotient = np.floor_divide(a, b)
+    if floor or a.dtype.kind == "u":
+        return quotient
+    return (quotient + ((quotient < 0) & (quotient * b != a) & (b != 0))).astype(a.dtype)
 
 
 _define("Add", 1, np.add, "a + b; integers wrap.", symbolic=True, inplace=True)
 _define("Subtract", 1, np.subtract, "a - b; integers wrap.", symbolic=True, inplace=True)
 _define("Multiply", 1, np.multiply, "a * b; integers wrap.", symbolic=True, inplace=True)
+_define("Maximum", 1, np.maximum, "The greater of a and b.", symbolic=True, inplace=True)
+_define("Minimum", 1, np.minimum, "The lesser of a and b.", symbolic=True, inplace=True)
+_define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.")
+_define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", symbolic=True)
+_define("Power", 1, _power, "a to the power of b.", tolerance=2e-6)
+_define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", inplace=True)
+
+
+@op("Divide", since=1, symbolic=True)
+def divide_1(a: np.ndarray, b: np.ndarray, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
+    """a / b. Integers are rounded down, or towards zero if ``m_pythondiv`` is false.
+
+    Source: Divide-1; that m_pythondiv floors is the reference's reading, the CPU plugin truncates.
+    An integer divided by 0 is not defined there; here it is 0.
+    """
+    a, b = align(a, b, auto_broadcast, 0)
+    with np.errstate(all="ignore"):
+        return divide(a, b, m_pythondiv)
+
+
+@divide_1.facts
+def _divide_1_facts(a: Fact, b: Fact, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> Fact:
+    check_numeric(a, b)
+    return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))

@@ -68,9 +68,9 @@ def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
     return Fact(destination_type, data.shape)
 
 
-@op("ConvertLike", since=8)
-def convert_like_8(data: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """``data`` as numbers of the element type of ``like``. Source: ConvertLike-8."""
+@op("ConvertLike", since=1)
+def convert_like_1(data: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """``data`` as numbers of the element type of ``like``. Source: ConvertLike-1."""
     return converted(data, Fact.of(like).element or _same(data))
 
 
@@ -80,7 +80,7 @@ def _same(data: np.ndarray) -> Element:
     return element  # type: ignore[return-value]
 
 
-@convert_like_8.facts
-def _convert_like_8_facts(data: Fact, like: Fact) -> Fact:
+@convert_like_1.facts
+def _convert_like_1_facts(data: Fact, like: Fact) -> Fact:
     _check_kinds(data, like.element)
     return Fact(like.element, data.shape)

@@ -1,0 +1,222 @@
+"""Activations that take parameters, and Softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import broadcastable_to
+from irexec.ir.facts import Fact
+from irexec.kernels.special import erf
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axis, same_element
+
+
+def _check_float(data: Fact) -> None:
+    if data.element is not None:
+        check(data.element.is_float, f"element type {data.element} is not a float type")
+
+
+def _scalar(fact: Fact, what: str) -> None:
+    check(fact.rank in (None, 0) or fact.shape == (1,) or not fact.is_static, f"{what} has shape {fact}, expected a scalar")
+
+
+@op("Clamp", since=1, inplace=True)
+def clamp_1(data: np.ndarray, *, min: float, max: float) -> np.ndarray:
+    """The number, or the bound beyond which it is; bounds of integers are rounded inwards. Source: Clamp-1."""
+    if data.dtype.kind == "f":
+        return np.clip(data, data.dtype.type(min), data.dtype.type(max))
+    limits = np.iinfo(data.dtype)
+    low, high = _whole(min, math.ceil, limits), _whole(max, math.floor, limits)
+    return np.clip(data, data.dtype.type(low), data.dtype.type(high))
+
+
+def _whole(bound: float, round_: object, limits: np.iinfo) -> int:
+    if math.isinf(bound) or bound >= limits.max or bound <= limits.min:
+        return limits.max if bound > 0 else limits.min
+    return int(round_(bound))  # type: ignore[operator]
+
+
+@clamp_1.facts
+def _clamp_1_facts(data: Fact, *, min: float, max: float) -> Fact:
+    check(min <= max, f"min {min:g} is above max {max:g}")
+    return Fact(data.element, data.shape)
+
+
+@op("Elu", since=1, widen=True, inplace=True, tolerance=2e-6)
+def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere. Source: Elu-1."""
+    kind = data.dtype.type
+    with np.errstate(over="ignore"):
+        return np.where(data > 0, data, kind(alpha) * np.expm1(np.minimum(data, kind(0))))
+
+
+@elu_1.facts
+def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
+    _check_float(data)
+    return Fact(data.element, data.shape)
+
+
+@op("Selu", since=1, widen=True, tolerance=2e-6)
+def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
+    """lambda * (x where it is positive, alpha * (exp(x) - 1) elsewhere). Source: Selu-1."""
+    alpha, scale = alpha.reshape(-1)[0], lambda_.reshape(-1)[0]
+    return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, data.dtype.type(0))))
+
+
+@selu_1.facts
+def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
+    kind = same_element(data, alpha, lambda_)
+    _check_float(Fact(kind, data.shape))
+    for fact, what in ((alpha, "alpha"), (lambda_, "lambda")):
+        _scalar(fact, what)
+    return Fact(kind, data.shape)
+
+
+@op("HardSigmoid", since=1, widen=True)
+def hard_sigmoid_1(data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """alpha * x + beta, kept within 0..1. Source: HardSigmoid-1."""
+    kind = data.dtype.type
+    return np.clip(alpha.reshape(-1)[0] * data + beta.reshape(-1)[0], kind(0), kind(1))
+
+
+@hard_sigmoid_1.facts
+def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
+    kind = same_element(data, alpha, beta)
+    for fact, what in ((alpha, "alpha"), (beta, "beta")):
+        _scalar(fact, what)
+    return Fact(kind, data.shape)
+
+
+@op("PRelu", since=1)
+def prelu_1(data: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """x where it is positive, slope * x elsewhere.
+
+    A slope of one axis as long as the channels goes along axis 1; any other is broadcast to the data
+    as NumPy does. Source: PRelu-1 and openvino ``reference/prelu.hpp``.
+    """
+    if slope.ndim == 1 and data.ndim > 1 and slope.shape[0] == data.shape[1]:
+        slope = slope.reshape((1, -1) + (1,) * (data.ndim - 2))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(data < 0, data * slope, data)
+
+
+@prelu_1.facts
+def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
+    kind = same_element(data, slope)
+    if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
+        channels = len(slope.shape) == 1 and len(data.shape) > 1 and slope.shape[0] == data.shape[1]
+        check(channels or broadcastable_to(slope.shape, data.shape), f"slope {slope} cannot be broadcast to data {data}")
+    return Fact(kind, data.shape)
+
+
+@op("Swish", since=4, widen=True, tolerance=2e-6)
+def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
+    """x / (1 + exp(-beta * x)), beta 1 unless given. Source: Swish-4."""
+    with np.errstate(over="ignore"):
+        scaled = -data if beta is None else -data * beta.reshape(-1)[0]
+        return data / (1 + np.exp(scaled))
+
+
+@swish_4.facts
+def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
+    _check_float(data)
+    if beta is not None:
+        same_element(data, beta)
+        _scalar(beta, "beta")
+    return Fact(data.element, data.shape)
+
+
+def _gelu(data: np.ndarray, mode: str) -> np.ndarray:
+    kind = data.dtype.type
+    if mode == "erf":
+        return kind(0.5) * data * (1 + erf(data * kind(math.sqrt(0.5))))
+    inner = kind(math.sqrt(2 / math.pi)) * (data + kind(0.044715) * data * data * data)
+    return kind(0.5) * data * (1 + np.tanh(inner))
+
+
+@op("Gelu", since=2, widen=True, tolerance=4e-6)
+def gelu_2(data: np.ndarray) -> np.ndarray:
+    """x * (1 + erf(x / sqrt(2))) / 2. Source: Gelu-2."""
+    return _gelu(data, "erf")
+
+
+@gelu_2.facts
+def _gelu_2_facts(data: Fact) -> Fact:
+    _check_float(data)
+    return Fact(data.element, data.shape)
+
+
+@op("Gelu", since=7, widen=True, tolerance=4e-6)
+def gelu_7(data: np.ndarray, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> np.ndarray:
+    """x times the normal distribution's integral to x, exactly or through tanh. Source: Gelu-7."""
+    return _gelu(data, approximation_mode.lower())
+
+
+@gelu_7.facts
+def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
+    _check_float(data)
+    return Fact(data.element, data.shape)
+
+
+def _exponentials(data: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """x less the greatest along the axis, and the sum of its exponentials."""
+    if data.size == 0:
+        return data.copy(), np.ones_like(data)
+    with np.errstate(invalid="ignore"):
+        shifted = data - data.max(axis, keepdims=True)
+    return shifted, np.exp(shifted).sum(axis, keepdims=True)
+
+
+def _softmax(data: np.ndarray, axis: int) -> np.ndarray:
+    if data.ndim == 0:
+        return np.ones_like(data)
+    shifted, total = _exponentials(data, axis)
+    return np.exp(shifted) / total
+
+
+def _along(data: Fact, axis: int) -> Fact:
+    _check_float(data)
+    if data.shape is not None:
+        normal_axis(axis, max(len(data.shape), 1))
+    return Fact(data.element, data.shape)
+
+
+@op("Softmax", since=1, widen=True, tolerance=4e-6)
+def softmax_1(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
+    """exp(x) over its sum along ``axis``. Source: Softmax-1."""
+    return _softmax(data, axis)
+
+
+@softmax_1.facts
+def _softmax_1_facts(data: Fact, *, axis: int = 1) -> Fact:
+    check(axis >= 0, f"axis {axis} is negative, which Softmax-1 does not take")
+    return _along(data, axis)
+
+
+@op("Softmax", since=8, widen=True, tolerance=4e-6)
+def softmax_8(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
+    """exp(x) over its sum along ``axis``, which may count from the end. Source: Softmax-8."""
+    return _softmax(data, axis)
+
+
+@softmax_8.facts
+def _softmax_8_facts(data: Fact, *, axis: int = 1) -> Fact:
+    return _along(data, axis)
+
+
+@op("LogSoftmax", since=5, widen=True, tolerance=4e-6)
+def log_softmax_5(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
+    """The logarithm of Softmax along ``axis``. Source: LogSoftmax-5."""
+    if data.ndim == 0:
+        return np.zeros_like(data)
+    shifted, total = _exponentials(data, axis)
+    return shifted - np.log(total)
+
+
+@log_softmax_5.facts
+def _log_softmax_5_facts(data: Fact, *, axis: int = 1) -> Fact:
+    return _along(data, axis)

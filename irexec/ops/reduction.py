@@ -1,0 +1,116 @@
+"""Reductions along axes: a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, PartialShape, span
+from irexec.ir.elements import BOOLEAN
+from irexec.ir.facts import Fact
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axes
+
+Reduction = Callable[[np.ndarray, tuple[int, ...], bool], Any]
+
+
+def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
+    """The shape that is left; unknown sizes, or an unknown rank, where the axes are not known."""
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
+    if axes.element is not None:
+        check(axes.element.is_integer, f"axes have element type {axes.element}, expected integers")
+    if data.shape is None:
+        return None
+    known = axes.ints()
+    rank = len(data.shape)
+    if known is None:
+        count = 1 if axes.rank == 0 else axes.shape[0] if axes.shape else None
+        if keep_dims:
+            # A size is kept or becomes 1.
+            return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
+        return (ANY,) * (rank - count) if isinstance(count, int) and 0 <= count <= rank and count in (0, rank) else None
+    gone = set(normal_axes(known, rank))
+    if keep_dims:
+        return tuple(1 if i in gone else size for i, size in enumerate(data.shape))
+    return tuple(size for i, size in enumerate(data.shape) if i not in gone)
+
+
+def _kept_or_one(size: Any) -> Any:
+    low, high = (size, size) if isinstance(size, int) else (size.lo, size.hi)
+    return span(min(low, 1), None if high is None else max(high, 1))
+
+
+def _define(type: str, since: int, function: Reduction, says: str, *, logical: bool = False, **flags: Any) -> None:
+    def kernel(data: np.ndarray, axes: np.ndarray, *, keep_dims: bool = False) -> np.ndarray:
+        wanted = tuple(sorted({int(axis) % data.ndim if data.ndim else 0 for axis in np.asarray(axes).ravel().tolist()}))
+        if data.ndim == 0:
+            wanted = ()
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(data, wanted, keep_dims))
+        return result if result.dtype == data.dtype else result.astype(data.dtype)
+
+    kernel.__doc__ = f"{says} Source: {type}-{since}."
+    definition = op(type, since, **flags)(kernel)
+
+    @definition.facts
+    def facts(data: Fact, axes: Fact, *, keep_dims: bool = False) -> Fact:
+        if data.element is not None:
+            check((data.element is BOOLEAN) == logical, f"element type {data.element} is {'not boolean' if logical else 'no number'}")
+        return Fact(data.element, reduced_shape(data, axes, keep_dims))
+
+
+def _sum(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.sum(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
+
+
+def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    """Of integers: the sum, which wraps, divided by the count and cut towards zero."""
+    total = _sum(x, axes, keep)
+    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    if x.dtype.kind == "f":
+        return total / x.dtype.type(count)
+    if count == 0:
+        return np.zeros_like(total)
+    return (np.abs(total) // count) * np.sign(total) if x.dtype.kind == "i" else total // x.dtype.type(count)
+
+
+def _extreme(function: Any, lowest: bool) -> Reduction:
+    def reduce(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+        if x.size or x.dtype == object:
+            return function(x, axis=axes, keepdims=keep)
+        return function(x, axis=axes, keepdims=keep, initial=_bound(x.dtype, lowest))
+
+    return reduce
+
+
+def _bound(dtype: np.dtype, lowest: bool) -> Any:
+    """What a greatest (least) of nothing is: the least (greatest) number of the type."""
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if lowest else np.inf)
+    return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
+
+
+def _prod(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.prod(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
+
+
+def _l1(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.sum(np.abs(x), axis=axes, keepdims=keep, dtype=x.dtype)
+
+
+def _l2(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.sqrt(np.sum(x * x, axis=axes, keepdims=keep, dtype=x.dtype))
+
+
+_define("ReduceSum", 1, _sum, "The sum; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
+_define("ReduceMean", 1, _mean, "The mean; NaN of nothing.", widen=True, tolerance=4e-6)
+_define("ReduceProd", 1, _prod, "The product; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
+_define("ReduceMax", 1, _extreme(np.max, True), "The greatest; of nothing the least number of the type.", symbolic=True)
+_define("ReduceMin", 1, _extreme(np.min, False), "The least; of nothing the greatest number of the type.", symbolic=True)
+_define("ReduceL1", 4, _l1, "The sum of absolute values.", widen=True, tolerance=4e-6)
+_define("ReduceL2", 4, _l2, "The square root of the sum of squares.", widen=True, tolerance=4e-6)
+_define("ReduceLogicalAnd", 1, lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep), "Whether all hold.", logical=True)
+_define("ReduceLogicalOr", 1, lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep), "Whether any holds.", logical=True)
