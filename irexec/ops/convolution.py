@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, may_equal
+from irexec.ir.dims import ANY, Size, high, low, may_equal, meet, span
 from irexec.ir.elements import U1, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.convolution import convolve, convolve_bits
@@ -110,6 +110,7 @@ def _convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
 def _group_convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
     groups, channels, inputs = (ANY, ANY, ANY) if filter.shape is None or len(filter.shape) < 3 else filter.shape[:3]
     says = f" of {groups} groups of {inputs}"
+    groups = group_count(data, groups, inputs)
     return _facts(data, filter, 3, groups * channels, groups * inputs, says, attributes)
 
 
@@ -142,6 +143,24 @@ def numeric_element(*facts: Fact) -> Element | None:
     result = same_element(*facts)
     check(result is None or result.is_float or result.is_integer, f"element type {result} is not numeric")
     return result
+
+
+def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
+    """The number of groups as far as the channels of the data tell, each group taking ``inputs`` of them.
+
+    Raises:
+        OpError: the channels do not divide into groups of ``inputs``.
+    """
+    if data.shape is None or len(data.shape) < 2 or not may_equal(data.shape[1], groups * inputs):
+        return groups
+    channels = data.shape[1]
+    if low(channels) == 0 and low(inputs) == 0:
+        return groups
+    least, most = max(1, low(inputs)), high(inputs)
+    fewest = min(1, low(channels)) if most is None else -(-low(channels) // max(1, most))
+    top = high(channels)
+    check(top is None or fewest <= top // least, f"{channels} channels of data do not divide into groups of {inputs}")
+    return meet(groups, span(fewest, None if top is None else top // least))
 
 
 def check_lists(rank: int, attributes: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from irexec.ir.facts import Fact
 from irexec.kernels.convolution import convolve_transposed, natural_sizes
 from irexec.kernels.fast_transposed import prepare_transposed
 from irexec.ops.attributes import NonNegatives, Positives
-from irexec.ops.convolution import TOLERANCE, check_lists, float_weights, narrowed, numeric_element
+from irexec.ops.convolution import TOLERANCE, check_lists, float_weights, group_count, narrowed, numeric_element
 from irexec.ops.registry import op
 from irexec.ops.spatial import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, transposed_size
 
@@ -119,6 +119,7 @@ def _group_convolution_backprop_facts(data: Fact, filter: Fact, output_shape: Fa
     check(data.rank is None or data.rank >= 3, f"data has rank {data.rank}, expected 3 or more")
     groups, inputs, channels = (ANY, ANY, ANY) if filter.shape is None or len(filter.shape) < 3 else filter.shape[:3]
     says = f" of {groups} groups of {inputs}"
+    groups = group_count(data, groups, inputs)
     return _facts(data, filter, output_shape, 3, groups * inputs, groups * channels, says, attributes)
 
 
