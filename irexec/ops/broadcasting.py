@@ -1,0 +1,226 @@
+"""Tensors made larger: Broadcast, Tile, Pad."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, broadcastable_to, high, low, meet, shape_text
+from irexec.ir.facts import Fact
+from irexec.ops.registry import op
+from irexec.ops.rules import broadcast, same_element
+
+
+def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
+    """The data with its axes at the places given, in increasing order, and 1 elsewhere."""
+    sizes = [1] * rank
+    for axis, size in zip(axes, data.shape, strict=True):
+        sizes[axis] = size
+    return data.transpose(np.argsort(axes)).reshape(sizes) if axes else data.reshape(sizes)
+
+
+def _target_shape(target: Fact) -> PartialShape:
+    check(target.rank in (None, 1), f"target_shape has rank {target.rank}, expected 1")
+    sizes = target.sizes()
+    if sizes is not None:
+        check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
+        return tuple(Dim(0, size.hi) if isinstance(size, Dim) and size.lo < 0 else size for size in sizes)
+    length = target.shape[0] if target.shape else None
+    return (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None
+
+
+def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, mode: str) -> Fact:
+    target = _target_shape(target_shape)
+    if mode == "bidirectional":
+        return Fact(data.element, broadcast([data.shape, target]))
+    if target is None or data.shape is None:
+        return Fact(data.element, target)
+    if mode == "explicit":
+        _check_explicit(data.shape, target, axes_mapping)
+    elif mode == "numpy":
+        check(broadcastable_to(data.shape, target), f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}")
+        return Fact(data.element, _narrowed(data.shape, target))
+    return Fact(data.element, target)
+
+
+def _narrowed(shape: Shape, target: Shape) -> Shape:
+    """A size of the data that is known and not 1 is that of the result too."""
+    lead = len(target) - len(shape)
+    return tuple(target[:lead]) + tuple(
+        size if isinstance(size, int) and size != 1 and isinstance(wanted, Dim) else wanted
+        for size, wanted in zip(shape, target[lead:], strict=True)
+    )
+
+
+def _check_explicit(shape: Shape, target: Shape, axes_mapping: Fact | None) -> None:
+    check(axes_mapping is not None, "mode explicit needs axes_mapping")
+    axes = None if axes_mapping is None else axes_mapping.ints()
+    if axes is None:
+        return
+    check(len(axes) == len(shape), f"axes_mapping {list(axes)} does not have one axis for each of data {shape_text(shape)}")
+    check(len(set(axes)) == len(axes), f"axes_mapping {list(axes)} names an axis twice")
+    for axis, size in zip(axes, shape, strict=True):
+        check(0 <= axis < len(target), f"axes_mapping {list(axes)} is out of range for {shape_text(target)}")
+        if size != 1:
+            try:
+                meet(size, target[axis])
+            except OpError:
+                check(not isinstance(size, int), f"data {shape_text(shape)} does not fit {shape_text(target)} at axis {axis}")
+
+
+def _pdpd(data: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
+    start = len(target) - data.ndim
+    return data.reshape((1,) * start + data.shape)
+
+
+@op("Broadcast", since=1, symbolic=True)
+def broadcast_1(
+    data: np.ndarray,
+    target_shape: np.ndarray,
+    axes_mapping: np.ndarray | None = None,
+    *,
+    mode: Literal["numpy", "explicit", "pdpd"] = "numpy",
+) -> np.ndarray:
+    """``data`` repeated to ``target_shape``; ``axes_mapping`` says where its axes go if mode is explicit.
+
+    Source: Broadcast-1.
+    """
+    target = tuple(int(size) for size in target_shape.ravel().tolist())
+    if mode == "explicit" and axes_mapping is not None:
+        data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
+    return np.broadcast_to(data, target).copy()
+
+
+@broadcast_1.facts
+def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
+    return _broadcast_facts(data, target_shape, axes_mapping, mode)
+
+
+@op("Broadcast", since=3, symbolic=True)
+def broadcast_3(
+    data: np.ndarray,
+    target_shape: np.ndarray,
+    axes_mapping: np.ndarray | None = None,
+    *,
+    mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
+) -> np.ndarray:
+    """``data`` repeated to ``target_shape``; bidirectional lets each stretch to the other.
+
+    Source: Broadcast-3.
+    """
+    target = tuple(int(size) for size in target_shape.ravel().tolist())
+    if mode == "explicit" and axes_mapping is not None:
+        data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
+    elif mode == "bidirectional":
+        target = np.broadcast_shapes(data.shape, target)
+    return np.broadcast_to(data, target).copy()
+
+
+@broadcast_3.facts
+def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
+    return _broadcast_facts(data, target_shape, axes_mapping, mode)
+
+
+@op("Tile", since=1, symbolic=True)
+def tile_1(data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+    """``data`` repeated along its axes; the shorter of shape and repeats gets ones in front. Source: Tile-1."""
+    return np.tile(data, [max(int(n), 0) for n in repeats.ravel().tolist()])
+
+
+@tile_1.facts
+def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
+    check(repeats.rank in (None, 1), f"repeats have rank {repeats.rank}, expected 1")
+    times = repeats.sizes()
+    if data.shape is None:
+        return Fact(data.element, None)
+    if times is None:
+        length = repeats.shape[0] if repeats.shape else None
+        return Fact(data.element, (ANY,) * max(len(data.shape), length) if isinstance(length, int) and length < 1 << 16 else None)
+    times = tuple(_not_negative(n) for n in times)
+    rank = max(len(data.shape), len(times))
+    sizes = (1,) * (rank - len(data.shape)) + tuple(data.shape)
+    counts = (1,) * (rank - len(times)) + times
+    return Fact(data.element, tuple(size * n for size, n in zip(sizes, counts, strict=True)))
+
+
+def _not_negative(size: Size) -> Size:
+    if isinstance(size, int):
+        return max(size, 0)
+    return size if size.lo >= 0 else Dim(0, size.hi)
+
+
+PadMode = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: str) -> np.ndarray:
+    pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
+    kept = tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, data.shape, strict=True))
+    grown = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    cut = data[kept]
+    if not any(map(any, grown)):
+        return cut.copy()
+    if mode == "constant":
+        fill = np.zeros((), data.dtype) if value is None else value.reshape(-1)[0]
+        return np.pad(cut, grown, mode="constant", constant_values=fill)
+    return np.pad(cut, grown, mode=mode)  # type: ignore[call-overload, no-any-return]
+
+
+def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:
+    for fact, what in ((begin, "pads_begin"), (end, "pads_end")):
+        check(fact.rank in (None, 1), f"{what} has rank {fact.rank}, expected 1")
+    if value is not None:
+        same_element(data, value)
+    if data.shape is None:
+        return Fact(data.element, None)
+    begins, ends = begin.sizes(), end.sizes()
+    for pads, what in ((begins, "pads_begin"), (ends, "pads_end")):
+        check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} numbers for data {data}")
+    if begins is None or ends is None:
+        return Fact(data.element, (ANY,) * len(data.shape))
+    return Fact(data.element, tuple(_padded(size, a, b, mode, negative) for size, a, b in zip(data.shape, begins, ends, strict=True)))
+
+
+def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Size:
+    if not isinstance(begin, int) or not isinstance(end, int):
+        return ANY
+    check(negative or (begin >= 0 and end >= 0), f"pads {begin} and {end}: Pad-1 takes no negative ones")
+    if isinstance(size, int):
+        check(size + begin + end >= 0, f"pads {begin} and {end} leave nothing of an axis of {size}")
+        most = {"reflect": size - 1, "symmetric": size}.get(mode)
+        if most is not None:
+            check(
+                max(begin, end) <= max(most, 0),
+                f"mode {mode} can add at most {max(most, 0)} to an axis of {size}, pads are {begin} and {end}",
+            )
+        check(mode != "edge" or size > 0 or max(begin, end) <= 0, "mode edge cannot add to an empty axis")
+        return size + begin + end
+    grown = size + (begin + end)
+    return grown if isinstance(grown, int) or grown.lo >= 0 else Dim(0, high(grown))
+
+
+@op("Pad", since=1)
+def pad_1(
+    data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None, *, pad_mode: PadMode
+) -> np.ndarray:
+    """``data`` with an edge around it: a constant, its border, or its mirror image. Source: Pad-1."""
+    return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
+
+
+@pad_1.facts
+def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
+    return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=False)
+
+
+@op("Pad", since=12)
+def pad_12(
+    data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None, *, pad_mode: PadMode
+) -> np.ndarray:
+    """``data`` with an edge around it; negative pads cut instead, before anything is added. Source: Pad-12."""
+    return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
+
+
+@pad_12.facts
+def _pad_12_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
+    return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=True)

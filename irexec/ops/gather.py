@@ -1,0 +1,193 @@
+"""Numbers taken by their indices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
+from irexec.ir.facts import Fact
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axis
+
+
+def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
+    place = normal_axis(int(axis.reshape(-1)[0]), data.ndim)
+    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    size = data.shape[place]
+    wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
+    inside = (wrapped >= 0) & (wrapped < size)
+    safe = np.where(inside, wrapped, 0).astype(np.int64)
+    if size == 0:
+        return np.zeros((*data.shape[:place], *indices.shape[batch:], *data.shape[place + 1 :]), data.dtype)
+    taken = np.take(data, safe, place) if batch == 0 else _take_batched(data, safe, place, batch)
+    if inside.all():
+        return taken
+    mask = inside.reshape(inside.shape[:batch] + (1,) * (place - batch) + inside.shape[batch:] + (1,) * (data.ndim - place - 1))
+    return np.where(mask, taken, np.zeros((), data.dtype)).astype(data.dtype)
+
+
+def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) -> np.ndarray:
+    """Each batch of the data with its own indices."""
+    grids = np.ogrid[tuple(slice(size) for size in data.shape[:batch])] if batch else []
+    lead = data.ndim - axis - 1
+    inner = tuple(np.moveaxis(data, axis, batch).shape[batch + 1 :])
+    rows = np.moveaxis(data, axis, batch)
+    index = tuple(grid.reshape(grid.shape + (1,) * (indices.ndim - batch)) for grid in grids)
+    taken = rows[(*index, indices)]
+    # The axes of the indices come before those between batch and axis; put them in their place.
+    between = len(inner) - lead
+    count = indices.ndim - batch
+    source = [*range(batch), *range(batch + count, batch + count + between), *range(batch, batch + count)]
+    return taken.transpose([*source, *range(len(source), taken.ndim)])
+
+
+def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fact:
+    if indices.element is not None:
+        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
+    place = axis.scalar("axis")
+    if data.shape is None or indices.shape is None:
+        return Fact(data.element, None)
+    rank = len(data.shape)
+    check(rank > 0, "data is a scalar")
+    batch = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
+    check(0 <= batch <= min(rank, len(indices.shape)), f"batch_dims {batch_dims} is out of range for data {data} and indices {indices}")
+    if place is None:
+        return Fact(data.element, (ANY,) * (rank + len(indices.shape) - batch - 1))
+    place = normal_axis(place, rank)
+    check(batch <= place, f"batch_dims {batch_dims} is above axis {place}")
+    front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
+    return Fact(data.element, (*front, *data.shape[batch:place], *indices.shape[batch:], *data.shape[place + 1 :]))
+
+
+@op("Gather", since=1, symbolic=True)
+def gather_1(data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Slices of ``data`` along ``axis``; an index out of range gives zeros. Source: Gather-1."""
+    return _gather(data, indices, axis, 0)
+
+
+@gather_1.facts
+def _gather_1_facts(data: Fact, indices: Fact, axis: Fact) -> Fact:
+    return _gather_facts(data, indices, axis, 0)
+
+
+@op("Gather", since=7, symbolic=True)
+def gather_7(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices of ``data`` along ``axis``, batch by batch; an index out of range gives zeros. Source: Gather-7."""
+    return _gather(data, indices, axis, batch_dims)
+
+
+@gather_7.facts
+def _gather_7_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
+    return _gather_facts(data, indices, axis, batch_dims)
+
+
+@op("Gather", since=8, symbolic=True)
+def gather_8(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices of ``data`` along ``axis``, batch by batch; negative indices count from the end.
+
+    An index out of range gives zeros. Source: Gather-8.
+    """
+    return _gather(data, indices, axis, batch_dims)
+
+
+@gather_8.facts
+def _gather_8_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
+    return _gather_facts(data, indices, axis, batch_dims)
+
+
+@op("GatherElements", since=6)
+def gather_elements_6(data: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
+    """For each place of ``indices`` the number of ``data`` at that place, but for the index along ``axis``.
+
+    Negative indices count from the end. Source: GatherElements-6.
+    """
+    place = normal_axis(axis, data.ndim)
+    size = data.shape[place]
+    check(bool(((indices >= -size) & (indices < size)).all()), f"an index is out of range for axis {place} of {size}")
+    wrapped = np.where(indices < 0, indices + indices.dtype.type(size), indices)
+    grids = np.ogrid[tuple(slice(n) for n in indices.shape)]
+    return data[tuple(wrapped if i == place else grid for i, grid in enumerate(grids))]
+
+
+@gather_elements_6.facts
+def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
+    if data.shape is None or indices.shape is None:
+        return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
+    check(len(data.shape) == len(indices.shape), f"data {data} and indices {indices} have different ranks")
+    check(len(data.shape) > 0, "data is a scalar")
+    return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
+
+
+def _elements_shape(indices: PartialShape, data: PartialShape, axis: int) -> PartialShape:
+    if indices is None or data is None:
+        return indices
+    place = normal_axis(axis, len(data))
+    rest = meet_shapes(_without(indices, place), _without(data, place)) or ()
+    return (*rest[:place], indices[place], *rest[place:])
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def _gather_nd(data: np.ndarray, indices: np.ndarray, batch: int) -> np.ndarray:
+    depth = indices.shape[-1]
+    limits = np.array(data.shape[batch : batch + depth], np.int64)
+    wide = indices.astype(np.int64)
+    wrapped = np.where(wide < 0, wide + limits, wide)
+    check(bool(((wrapped >= 0) & (wrapped < limits)).all()), f"an index is out of range for sizes {limits.tolist()}")
+    grids = np.ogrid[tuple(slice(n) for n in data.shape[:batch])] if batch else []
+    lead = [grid.reshape(grid.shape + (1,) * (indices.ndim - 1 - batch)) for grid in grids]
+    if not lead and not depth:
+        return np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy()
+    return np.asarray(data[(*lead, *(wrapped[..., i] for i in range(depth)))])
+
+
+def _gather_nd_facts(data: Fact, indices: Fact, batch: int, *, merged: bool) -> Fact:
+    if indices.element is not None:
+        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
+    check(batch >= 0, f"batch_dims {batch} is negative")
+    if data.shape is None or indices.shape is None:
+        return Fact(data.element, None)
+    check(len(data.shape) > 0 and len(indices.shape) > 0, f"data {data} and indices {indices} must not be scalars")
+    check(batch < min(len(data.shape), len(indices.shape)), f"batch_dims {batch} is out of range for data {data} and indices {indices}")
+    depth = indices.shape[-1]
+    front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
+    if not isinstance(depth, int):
+        return Fact(data.element, None)
+    check(depth + batch <= len(data.shape), f"indices {indices} have {depth} numbers each, data {data} has fewer axes after {batch}")
+    if merged and batch > 1:
+        front = (count(front),)
+    return Fact(data.element, (*front, *indices.shape[batch:-1], *data.shape[batch + depth :]))
+
+
+@op("GatherND", since=5)
+def gather_nd_5(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices at the positions in the last axis of ``indices``; the batch axes are merged into one.
+
+    An index out of range is an error. Source: GatherND-5.
+    """
+    taken = _gather_nd(data, indices, batch_dims)
+    if batch_dims <= 1:
+        return taken
+    return taken.reshape(int(np.prod(taken.shape[:batch_dims])), *taken.shape[batch_dims:])
+
+
+@gather_nd_5.facts
+def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
+    return _gather_nd_facts(data, indices, batch_dims, merged=True)
+
+
+@op("GatherND", since=8)
+def gather_nd_8(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices at the positions in the last axis of ``indices``; the batch axes stay.
+
+    An index out of range is an error. Source: GatherND-8.
+    """
+    return _gather_nd(data, indices, batch_dims)
+
+
+@gather_nd_8.facts
+def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
+    return _gather_nd_facts(data, indices, batch_dims, merged=False)

@@ -1,0 +1,184 @@
+"""Tensors made from numbers: Range, OneHot, Eye."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, span
+from irexec.ir.elements import Element
+from irexec.ir.facts import Fact
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axis, same_element
+
+
+def _scalar(fact: Fact, what: str) -> None:
+    check(fact.rank in (None, 0) or not fact.is_static or fact.shape == (1,), f"{what} has shape {fact}, expected a scalar")
+
+
+def _length(start: Any, stop: Any, step: Any) -> Size:
+    """How many numbers a range has; a size where the numbers are int | Dim."""
+    if any(isinstance(number, Dim) for number in (start, stop, step)):
+        if not isinstance(step, int) or step <= 0:
+            return ANY
+        reach = stop - start if not isinstance(start, Dim) or start.hi is not None else ANY
+        return at_least((reach + (step - 1)) // step, 0)
+    if not all(math.isfinite(number) for number in (start, stop, step)):
+        return ANY
+    return max(math.ceil((stop - start) / step) if isinstance(step, float) else -((start - stop) // step), 0)
+
+
+def _numbers(*facts: Fact, whole: bool) -> list[Any] | None:
+    numbers: list[Any] = []
+    for fact in facts:
+        if fact.value is None or fact.value.size != 1:
+            return None
+        number = fact.value.reshape(-1).tolist()[0]
+        numbers.append(math.trunc(number) if whole and isinstance(number, float) and math.isfinite(number) else number)
+    return numbers
+
+
+def _range_facts(start: Fact, stop: Fact, step: Fact, kind: Element | None) -> Fact:
+    for fact, what in ((start, "start"), (stop, "stop"), (step, "step")):
+        _scalar(fact, what)
+    numbers = _numbers(start, stop, step, whole=kind is not None and kind.is_integer)
+    if numbers is None:
+        return Fact(kind, (ANY,))
+    check(isinstance(numbers[2], Dim) or numbers[2] != 0, "step is 0")
+    return Fact(kind, (_length(*numbers),))
+
+
+def _range(start: np.ndarray, stop: np.ndarray, step: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """start + i * step, in the type of the result (integers exactly, floats as the reference adds them up)."""
+    numbers = [array.reshape(-1).tolist()[0] for array in (start, stop, step)]
+    if dtype.kind in "iu":
+        numbers = [math.trunc(number) for number in numbers]
+    check(numbers[2] != 0, "step is 0")
+    count = _length(*numbers)
+    check(isinstance(count, int), "start, stop and step must be finite")
+    steps = np.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)
+    return (numbers[0] + steps * numbers[2]).astype(dtype)
+
+
+@op("Range", since=1)
+def range_1(start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """start, start + step, ... before stop. Source: Range-1."""
+    return _range(start, stop, step, start.dtype)
+
+
+@range_1.facts
+def _range_1_facts(start: Fact, stop: Fact, step: Fact) -> Fact:
+    return _range_facts(start, stop, step, same_element(start, stop, step))
+
+
+@op("Range", since=4)
+def range_4(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, output_type: Element) -> np.ndarray:
+    """start, start + step, ... before stop, as ``output_type``; for an integer type the inputs are cut first.
+
+    Source: Range-4.
+    """
+    return _range(start, stop, step, output_type.carrier)
+
+
+@range_4.facts
+def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element) -> Fact:
+    return _range_facts(start, stop, step, output_type)
+
+
+def _one_hot(indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool) -> np.ndarray:
+    size = int(depth.reshape(-1)[0])
+    place = normal_axis(axis, indices.ndim + 1)
+    wide = indices.astype(np.int64)
+    if wrap:
+        wide = np.where(wide < 0, wide + size, wide)
+    hot = np.expand_dims(wide, place) == np.arange(size).reshape((size,) + (1,) * (indices.ndim - place))
+    return np.where(hot, on.reshape(()), off.reshape(())).astype(on.dtype)
+
+
+def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -> Fact:
+    for fact, what in ((depth, "depth"), (on, "on_value"), (off, "off_value")):
+        _scalar(fact, what)
+    if indices.element is not None:
+        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
+    kind = same_element(on, off)
+    size = depth.sizes()
+    if indices.shape is None:
+        return Fact(kind, None)
+    place = normal_axis(axis, len(indices.shape) + 1)
+    count = size[0] if size else ANY
+    check(not isinstance(count, int) or count >= 0, f"depth {count} is negative")
+    if isinstance(count, Dim) and count.lo < 0:
+        count = span(0, count.hi)
+    shape: PartialShape = (*indices.shape[:place], count, *indices.shape[place:])
+    return Fact(kind, shape)
+
+
+@op("OneHot", since=1)
+def one_hot_1(indices: np.ndarray, depth: np.ndarray, on_value: np.ndarray, off_value: np.ndarray, *, axis: int) -> np.ndarray:
+    """on_value where the index along the new axis is met, off_value elsewhere; a negative index meets none.
+
+    Source: OneHot-1.
+    """
+    return _one_hot(indices, depth, on_value, off_value, axis, wrap=False)
+
+
+@one_hot_1.facts
+def _one_hot_1_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int) -> Fact:
+    return _one_hot_facts(indices, depth, on_value, off_value, axis)
+
+
+@op("OneHot", since=16)
+def one_hot_16(
+    indices: np.ndarray,
+    depth: np.ndarray,
+    on_value: np.ndarray,
+    off_value: np.ndarray,
+    *,
+    axis: int,
+    negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
+) -> np.ndarray:
+    """As OneHot-1; with normalize negative indices count from the end. Source: OneHot-16."""
+    return _one_hot(indices, depth, on_value, off_value, axis, wrap=negative_indices_mode == "normalize")
+
+
+@one_hot_16.facts
+def _one_hot_16_facts(
+    indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int, negative_indices_mode: str = "ignore_negative"
+) -> Fact:
+    return _one_hot_facts(indices, depth, on_value, off_value, axis)
+
+
+@op("Eye", since=9)
+def eye_9(
+    num_rows: np.ndarray,
+    num_columns: np.ndarray,
+    diagonal_index: np.ndarray,
+    batch_shape: np.ndarray | None = None,
+    *,
+    output_type: Element,
+) -> np.ndarray:
+    """Ones on a diagonal, zeros elsewhere, for every batch. Source: Eye-9."""
+    rows, columns, diagonal = (int(x.reshape(-1)[0]) for x in (num_rows, num_columns, diagonal_index))
+    matrix = np.eye(rows, columns, diagonal, dtype=output_type.carrier)
+    batch = () if batch_shape is None else tuple(int(size) for size in batch_shape.ravel().tolist())
+    return np.broadcast_to(matrix, (*batch, rows, columns)).copy()
+
+
+@eye_9.facts
+def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
+    sizes: list[Size] = []
+    for fact, what in ((num_rows, "num_rows"), (num_columns, "num_columns")):
+        known = fact.sizes()
+        size = known[0] if known else ANY
+        check(not isinstance(size, int) or size >= 0, f"{what} {size} is negative")
+        sizes.append(ANY if isinstance(size, Dim) and size.lo < 0 else size)
+    if batch_shape is None:
+        return Fact(output_type, tuple(sizes))
+    batch = batch_shape.sizes()
+    if batch is None:
+        length = batch_shape.shape[0] if batch_shape.shape else None
+        batch = (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None
+    return Fact(output_type, None if batch is None else (*batch, *sizes))

@@ -1,0 +1,239 @@
+"""Operations that read or change the shape and leave the numbers as they are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, shape_text, span
+from irexec.ir.elements import I64, Element, element
+from irexec.ir.facts import Fact
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axes
+
+IndexType = Literal["i64", "i32"]
+
+
+def _shape_value(data: Fact, kind: Element) -> Fact:
+    if data.shape is None:
+        return Fact(kind, (ANY,))
+    value = np.empty(len(data.shape), object)
+    value[:] = data.shape
+    if not any(isinstance(size, Dim) or size > np.iinfo(kind.carrier).max for size in data.shape):
+        value = value.astype(kind.carrier)
+    return Fact(kind, (len(data.shape),), value)
+
+
+@op("ShapeOf", since=1)
+def shape_of_1(data: np.ndarray) -> np.ndarray:
+    """The sizes of ``data`` as i64. Source: ShapeOf-1."""
+    return np.array(data.shape, np.int64)
+
+
+@shape_of_1.facts
+def _shape_of_1_facts(data: Fact) -> Fact:
+    return _shape_value(data, I64)
+
+
+@op("ShapeOf", since=3)
+def shape_of_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarray:
+    """The sizes of ``data``. Source: ShapeOf-3."""
+    return np.array(data.shape, element(output_type).carrier)
+
+
+@shape_of_3.facts
+def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
+    return _shape_value(data, element(output_type))
+
+
+def _integers(fact: Fact, what: str) -> None:
+    if fact.element is not None:
+        check(fact.element.is_integer, f"{what} has element type {fact.element}, expected integers")
+
+
+@op("Reshape", since=1, symbolic=True, view=True)
+def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.ndarray:
+    """The numbers in another shape: -1 is what is left, and with ``special_zero`` 0 keeps the size.
+
+    Source: Reshape-1.
+    """
+    sizes = [int(size) for size in shape.ravel().tolist()]
+    target = [data.shape[i] if size == 0 and special_zero and i < data.ndim else size for i, size in enumerate(sizes)]
+    if data.size == 0:
+        # NumPy cannot divide nothing by nothing; what is left of an empty tensor is 0, as in the reference.
+        copied = {i for i, size in enumerate(sizes) if size == 0 and special_zero}
+        rest = [size for i, size in enumerate(data.shape) if i not in copied]
+        known = [size for i, size in enumerate(target) if i not in copied and size != -1]
+        target = [_left(list(rest), list(known), f"{data.shape} cannot be reshaped to {sizes}") if size == -1 else size for size in target]
+    return data.reshape(target)
+
+
+@reshape_1.facts
+def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
+    _integers(shape, "shape")
+    check(shape.rank in (None, 0, 1), f"shape has rank {shape.rank}, expected 1")
+    pattern = shape.sizes()
+    if pattern is None:
+        length = None if shape.shape is None else shape.shape[0] if shape.shape else 1
+        return Fact(data.element, (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None)
+    return Fact(data.element, _reshaped(data.shape, pattern, special_zero))
+
+
+def _reshaped(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -> Shape:
+    check(sum(size == -1 for size in pattern) <= 1, f"pattern {list(pattern)} has more than one -1")
+    check(all(low(size) >= -1 for size in pattern if isinstance(size, int)), f"pattern {list(pattern)} has a size below -1")
+    target, copied = _copied(data, pattern, special_zero)
+    known = [size for i, size in enumerate(target) if pattern[i] != -1 and i not in copied]
+    rest = None if data is None else [size for i, size in enumerate(data) if i not in copied]
+    _check_count(data, target, rest, known, pattern)
+    if -1 not in pattern:
+        return tuple(_sole_unknown(target, rest, known, copied))
+    left = _left(rest, known, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
+    return tuple(left if size == -1 else target[i] for i, size in enumerate(pattern))
+
+
+def _copied(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -> tuple[list[Size], set[int]]:
+    """The sizes asked for, and which of them are just those of the data."""
+    target: list[Size] = []
+    copied: set[int] = set()
+    for i, size in enumerate(pattern):
+        if size == 0 and special_zero and isinstance(size, int):
+            check(data is None or i < len(data), f"pattern {list(pattern)} copies size {i} of data {shape_text(data)}, which has none")
+            target.append(ANY if data is None else data[i])
+            copied.add(i)
+        elif isinstance(size, Dim) and size.lo < 1:
+            # It may turn out to be 0 or -1.
+            wide: Size = ANY if size.lo < 0 else size
+            target.append(join(wide, data[i]) if special_zero and data is not None and i < len(data) else ANY if special_zero else wide)
+        else:
+            target.append(size)
+    return target, copied
+
+
+def _check_count(data: PartialShape, target: list[Size], rest: list[Size] | None, known: list[Size], pattern: tuple[Size, ...]) -> None:
+    if data is None or rest is None or -1 in pattern:
+        return
+    total, wanted = count(rest), count(known)
+    if isinstance(total, int) and isinstance(wanted, int):
+        check(total == wanted, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
+
+
+def _sole_unknown(target: list[Size], rest: list[Size] | None, known: list[Size], copied: set[int]) -> list[Size]:
+    """A single size that is not known follows from the number of elements, if that is."""
+    open_ = [i for i, size in enumerate(target) if isinstance(size, Dim) and i not in copied]
+    total = None if rest is None else count(rest)
+    others = count(size for size in known if isinstance(size, int))
+    if len(open_) != 1 or not isinstance(total, int) or not isinstance(others, int) or others == 0 or total % others:
+        return target
+    return [total // others if i == open_[0] else size for i, size in enumerate(target)]
+
+
+def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
+    """What -1 stands for: the elements that are not copied over those that are asked for."""
+    if rest is None:
+        return ANY
+    rest, known = list(rest), list(known)
+    for size in list(known):
+        # A symbol, or a size other than 0, that stands on both sides cancels.
+        if size in rest and size != 0 and (isinstance(size, int) or size.name):
+            rest.remove(size)
+            known.remove(size)
+    total, others = count(rest), count(known)
+    if isinstance(total, int) and isinstance(others, int):
+        if others == 0:
+            check(total == 0, message)
+            return 0
+        check(total % others == 0, message)
+        return total // others
+    if others == 1:
+        return total
+    most = high(total)
+    return span(0, None if most is None else most // max(low(others), 1)) if low(others) < 1 else total // others
+
+
+@op("Squeeze", since=1, symbolic=True, view=True)
+def squeeze_1(data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+    """Without the axes of size 1: those given, or all. Source: Squeeze-1."""
+    return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=False) or ())
+
+
+def _ints(array: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(value) for value in array.ravel().tolist())
+
+
+def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) -> PartialShape:
+    if shape is None:
+        return None
+    if not axes:
+        # No axes, or none named: every size 1 goes.
+        unknown = any(isinstance(size, Dim) and size.lo <= 1 and (size.hi is None or size.hi >= 1) for size in shape)
+        return None if unknown else tuple(size for size in shape if size != 1)
+    gone = set(normal_axes(axes, len(shape)))
+    for axis in gone:
+        size = shape[axis]
+        if skip and isinstance(size, Dim):
+            return None
+        may = size == 1 or (isinstance(size, Dim) and size.lo <= 1 and (size.hi is None or size.hi >= 1))
+        check(may or skip, f"axis {axis} of {shape_text(shape)} has size {size}, only size 1 can be squeezed")
+    return tuple(size for i, size in enumerate(shape) if i not in gone or (skip and size != 1))
+
+
+def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool) -> Fact:
+    if axes is not None:
+        _integers(axes, "axes")
+        known = axes.ints()
+        if known is None:
+            amount = None if axes.shape is None else 1 if not axes.shape else axes.shape[0]
+            if data.shape is None or not isinstance(amount, int) or amount == 0 or skip or amount > len(data.shape):
+                return Fact(data.element, None)
+            return Fact(data.element, (ANY,) * (len(data.shape) - amount) if amount == 1 else None)
+        return Fact(data.element, _squeezed(data.shape, known, skip=skip))
+    return Fact(data.element, _squeezed(data.shape, None, skip=skip))
+
+
+@squeeze_1.facts
+def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
+    return _squeeze_facts(data, axes, skip=False)
+
+
+@op("Squeeze", since=15, symbolic=True, view=True)
+def squeeze_15(data: np.ndarray, axes: np.ndarray | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
+    """Without the axes of size 1: those given, or all; with ``allow_axis_skip`` other sizes stay.
+
+    Source: Squeeze-15.
+    """
+    return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=allow_axis_skip) or ())
+
+
+@squeeze_15.facts
+def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool = False) -> Fact:
+    return _squeeze_facts(data, axes, skip=allow_axis_skip)
+
+
+@op("Unsqueeze", since=1, symbolic=True, view=True)
+def unsqueeze_1(data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """With new axes of size 1 at the places given, counted in the result. Source: Unsqueeze-1."""
+    return data.reshape(_unsqueezed(data.shape, _ints(axes)))
+
+
+def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    rank = len(shape) + len(axes)
+    places = normal_axes(axes, rank)
+    check(len(set(places)) == len(places), f"axes {list(axes)} name an axis twice")
+    rest = iter(shape)
+    return tuple(1 if i in places else next(rest) for i in range(rank))
+
+
+@unsqueeze_1.facts
+def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
+    _integers(axes, "axes")
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
+    if data.shape is None:
+        return Fact(data.element, None)
+    known = axes.ints()
+    if known is None:
+        amount = None if axes.shape is None else 1 if not axes.shape else axes.shape[0]
+        return Fact(data.element, (ANY,) * (len(data.shape) + amount) if isinstance(amount, int) and amount < 1 << 16 else None)
+    return Fact(data.element, _unsqueezed(data.shape, known))
