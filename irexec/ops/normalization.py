@@ -1,0 +1,237 @@
+"""Normalisation: to mean and variance, by given statistics, by lengths, by neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Size, meet
+from irexec.ir.facts import Fact
+from irexec.kernels.windows import pad, windows
+from irexec.ops.attributes import Positive
+from irexec.ops.registry import op
+from irexec.ops.rules import normal_axes, same_element
+
+EpsMode = Literal["inside_sqrt", "outside_sqrt"]
+
+
+def _float(*facts: Fact) -> None:
+    for fact in facts:
+        if fact.element is not None:
+            check(fact.element.is_float, f"element type {fact.element} is not a float type")
+
+
+def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps: float, inside: bool) -> np.ndarray:
+    centred = data - data.mean(axes, keepdims=True, dtype=data.dtype)
+    if not normalize_variance:
+        return centred
+    variance = (centred * centred).mean(axes, keepdims=True, dtype=data.dtype)
+    small = data.dtype.type(eps)
+    return centred / (np.sqrt(variance + small) if inside else np.sqrt(variance) + small)
+
+
+@op("MVN", since=2, widen=True, tolerance=1e-5, ignores=("reduction_axes",))
+def mvn_2(data: np.ndarray, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> np.ndarray:
+    """Less the mean, over the square root of variance + eps, of the spatial axes and perhaps the channels.
+
+    Source: MVN-1 of the specification, first in opset 2. OpenVINO writes its reduction_axes too, which say the same.
+    """
+    axes = tuple(range(1 if across_channels else 2, data.ndim))
+    return _mvn(data, axes, normalize_variance, eps, True)
+
+
+@mvn_2.facts
+def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> Fact:
+    _float(data)
+    check(eps > 0, f"eps {eps:g} is not positive")
+    return Fact(data.element, data.shape)
+
+
+@op("MVN", since=6, widen=True, tolerance=1e-5)
+def mvn_6(data: np.ndarray, axes: np.ndarray, *, normalize_variance: bool, eps: float, eps_mode: EpsMode) -> np.ndarray:
+    """Less the mean along ``axes``, over the deviation, eps added before or after the root. Source: MVN-6."""
+    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    return _mvn(data, places, normalize_variance, eps, eps_mode == "inside_sqrt")
+
+
+@mvn_6.facts
+def _mvn_6_facts(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Fact:
+    _float(data)
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
+    known = axes.ints()
+    if data.shape is not None and known is not None:
+        normal_axes(known, len(data.shape))
+    return Fact(data.element, data.shape)
+
+
+def _channels(data: Fact, parts: dict[str, Fact]) -> Fact:
+    """Data of rank 2 and more, and one number for each channel in every part."""
+    kind = same_element(data, *parts.values())
+    _float(Fact(kind, None))
+    check(data.rank is None or data.rank >= 2, f"data {data} has no channels")
+    size: Size = ANY if data.shape is None else data.shape[1]
+    for what, fact in parts.items():
+        check(fact.rank in (None, 1), f"{what} has shape {fact}, expected rank 1")
+        if fact.shape:
+            check_same = f"{what} has {fact.shape[0]} numbers, there are {size} channels"
+            check(not (isinstance(size, int) and isinstance(fact.shape[0], int)) or size == fact.shape[0], check_same)
+            size = meet(size, fact.shape[0])
+    shape = None if data.shape is None else (data.shape[0], size, *data.shape[2:])
+    return Fact(kind, shape)
+
+
+def _batch_norm(
+    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
+) -> np.ndarray:
+    along = (1, -1) + (1,) * (data.ndim - 2)
+    scale = gamma / np.sqrt(variance + data.dtype.type(epsilon))
+    return (data - mean.reshape(along)) * scale.reshape(along) + beta.reshape(along)
+
+
+def _folded(gamma: Fact, beta: Fact, mean: Fact, variance: Fact, epsilon: float, rank: int | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """The factor and the summand of each channel, where all statistics are constants."""
+    values = [fact.known for fact in (gamma, beta, mean, variance)]
+    if rank is None or any(value is None or value.dtype != np.float32 for value in values):
+        return None
+    g, b, m, v = (value.astype(np.float64) for value in values if value is not None)
+    along = (1, -1) + (1,) * (rank - 2)
+    scale = g / np.sqrt(v + epsilon)
+    return scale.astype(np.float32).reshape(along), (b - m * scale).astype(np.float32).reshape(along)
+
+
+def _scaled(data: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    result = data * scale
+    result += shift
+    return result
+
+
+@op("BatchNormInference", since=1, widen=True, tolerance=1e-5)
+def batch_norm_inference_1(
+    gamma: np.ndarray, beta: np.ndarray, data: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, epsilon: float
+) -> np.ndarray:
+    """gamma * (data - mean) / sqrt(variance + epsilon) + beta, channel by channel.
+
+    In opset 1 gamma and beta come before the data, as OpenVINO's own operation has them.
+    Source: BatchNormInference-1 and openvino ``batch_norm.cpp``.
+    """
+    return _batch_norm(data, gamma, beta, mean, variance, epsilon)
+
+
+@batch_norm_inference_1.facts
+def _batch_norm_inference_1_facts(gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
+    check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
+    return _channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+
+
+@batch_norm_inference_1.bind
+def _batch_norm_inference_1_bind(
+    gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float
+) -> Callable[..., np.ndarray] | None:
+    folded = _folded(gamma, beta, mean, variance, epsilon, data.rank)
+    return None if folded is None else lambda g, b, x, m, v: _scaled(x, *folded)
+
+
+@op("BatchNormInference", since=5, widen=True, tolerance=1e-5)
+def batch_norm_inference_5(
+    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, epsilon: float
+) -> np.ndarray:
+    """gamma * (data - mean) / sqrt(variance + epsilon) + beta, channel by channel. Source: BatchNormInference-5."""
+    return _batch_norm(data, gamma, beta, mean, variance, epsilon)
+
+
+@batch_norm_inference_5.facts
+def _batch_norm_inference_5_facts(data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
+    check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
+    return _channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+
+
+@batch_norm_inference_5.bind
+def _batch_norm_inference_5_bind(
+    data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float
+) -> Callable[..., np.ndarray] | None:
+    folded = _folded(gamma, beta, mean, variance, epsilon, data.rank)
+    return None if folded is None else lambda x, g, b, m, v: _scaled(x, *folded)
+
+
+@op("NormalizeL2", since=1, widen=True, tolerance=4e-6)
+def normalize_l2_1(data: np.ndarray, axes: np.ndarray, *, eps: float, eps_mode: Literal["add", "max"]) -> np.ndarray:
+    """Over the root of the sum of squares along ``axes``, to which eps is added, or which is at least eps.
+
+    Without axes every number is divided by its own length. Source: NormalizeL2-1.
+    """
+    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    total = (data * data).sum(places, keepdims=True, dtype=data.dtype) if places else data * data
+    small = data.dtype.type(eps)
+    return data / np.sqrt(total + small if eps_mode == "add" else np.maximum(total, small))
+
+
+@normalize_l2_1.facts
+def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) -> Fact:
+    _float(data)
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
+    known = axes.ints()
+    if data.shape is not None and known is not None:
+        normal_axes(known, len(data.shape))
+    return Fact(data.element, data.shape)
+
+
+@op("LRN", since=1, widen=True, tolerance=4e-6)
+def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias: float, size: Positive) -> np.ndarray:
+    """Over (bias + alpha * mean square of the neighbours along ``axes``) to the power of beta.
+
+    The window has ``size`` places along every axis, of which those outside count as 0. Source: LRN-1.
+    """
+    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    total = data * data
+    for axis in places:
+        before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+        moved = pad(np.moveaxis(total, axis, -1), ((before,), (after,)))
+        total = np.moveaxis(windows(moved, (size,), (1,), (1,)).sum(-1, dtype=data.dtype), -1, axis)
+    kind = data.dtype.type
+    return data / (kind(bias) + kind(alpha / size ** len(places)) * total) ** kind(beta)
+
+
+@lrn_1.facts
+def _lrn_1_facts(data: Fact, axes: Fact, *, alpha: float, beta: float, bias: float, size: int) -> Fact:
+    _float(data)
+    check(axes.rank in (None, 1), f"axes have rank {axes.rank}, expected 1")
+    known = axes.ints()
+    if data.shape is not None and known is not None:
+        normal_axes(known, len(data.shape))
+    return Fact(data.element, data.shape)
+
+
+@op("GroupNormalization", since=12, widen=True, tolerance=1e-5)
+def group_normalization_12(data: np.ndarray, scale: np.ndarray, bias: np.ndarray, *, num_groups: Positive, epsilon: float) -> np.ndarray:
+    """Each group of channels to mean 0 and variance 1, then scaled and shifted channel by channel.
+
+    Source: GroupNormalization-12.
+    """
+    grouped = data.reshape(data.shape[0], num_groups, -1)
+    normal = _mvn(grouped, (2,), True, epsilon, True).reshape(data.shape)
+    along = (1, -1) + (1,) * (data.ndim - 2)
+    return normal * scale.reshape(along) + bias.reshape(along)
+
+
+@group_normalization_12.facts
+def _group_normalization_12_facts(data: Fact, scale: Fact, bias: Fact, *, num_groups: int, epsilon: float) -> Fact:
+    fact = _channels(data, {"scale": scale, "bias": bias})
+    if fact.shape is not None and isinstance(fact.shape[1], int):
+        check(fact.shape[1] % num_groups == 0, f"{fact.shape[1]} channels cannot be split into {num_groups} groups")
+    return fact
+
+
+@op("GRN", since=1, widen=True, tolerance=4e-6)
+def grn_1(data: np.ndarray, *, bias: float) -> np.ndarray:
+    """Over the root of bias + the sum of squares along the channels. Source: GRN-1."""
+    return data / np.sqrt((data * data).sum(1, keepdims=True, dtype=data.dtype) + data.dtype.type(bias))
+
+
+@grn_1.facts
+def _grn_1_facts(data: Fact, *, bias: float) -> Fact:
+    _float(data)
+    check(data.rank is None or 2 <= data.rank <= 4, f"data {data} does not have rank 2 to 4")
+    return Fact(data.element, data.shape)
