@@ -1,0 +1,19 @@
+"""Options of the test run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("irexec")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--oracle", action="store_true", help="ask OpenVINO itself instead of the recorded answers")
+
+
+@pytest.fixture(scope="session")
+def live(request: pytest.FixtureRequest) -> bool:
+    """Whether expected values come from OpenVINO itself."""
+    return bool(request.config.getoption("--oracle"))

@@ -1,0 +1,214 @@
+"""OpenVINO as the referee: one-operation IR written by itself here, run by the wheel.
+
+Nothing of irexec.io is used, so that an error there cannot hide. The CPU plugin runs at f32
+precision; constant folding is OpenVINO's reference implementation, and what counts where the two differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import openvino as ov
+from openvino.passes import ConstantFolding, Manager
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.ir.dims import is_static, shape_text
+from irexec.ir.elements import BOOLEAN, F32, I32, Element
+from irexec.ir.facts import Fact
+from irexec.kernels.packing import pack
+from irexec.kernels.rounding import round_to
+from irexec.ops.attributes import parse_shape, write_shape
+from tests.support.cases import Case, FactsCase
+from tests.support.laws import exact_facts, infer
+
+
+class Refused(Exception):
+    """OpenVINO cannot say."""
+
+
+@dataclass
+class Text:
+    """A growing IR: layers, edges and the bytes of constants."""
+
+    layers: list[str]
+    edges: list[str]
+    blob: bytearray
+
+    def layer(self, type: str, version: str, attributes: dict[str, str], inputs: Sequence[tuple[int, int]], outputs: Sequence[Element | None]) -> int:
+        number = len(self.layers)
+        data = " ".join(f"{name}={quoteattr(text)}" for name, text in attributes.items())
+        ports = "".join(f'<port id="{i}"/>' for i in range(len(inputs)))
+        gives = "".join(f'<port id="{len(inputs) + i}" precision="{(kind or F32).precision}"/>' for i, kind in enumerate(outputs))
+        body = f"<data {data}/>" + (f"<input>{ports}</input>" if inputs else "") + (f"<output>{gives}</output>" if outputs else "")
+        self.layers.append(f'<layer id="{number}" name="n{number}" type="{type}" version="{version}">{body}</layer>')
+        for i, (source, port) in enumerate(inputs):
+            self.edges.append(f'<edge from-layer="{source}" from-port="{port}" to-layer="{number}" to-port="{i}"/>')
+        return number
+
+    def constant(self, element: Element, array: np.ndarray) -> int:
+        raw = pack(element.name, array).tobytes()
+        place = {"offset": str(len(self.blob)), "size": str(len(raw))}
+        self.blob += raw
+        shape = ", ".join(map(str, array.shape))
+        return self.layer("Const", "opset1", {"element_type": element.name, "shape": shape} | place, [], [element])
+
+    def parameter(self, element: Element, shape: str) -> int:
+        return self.layer("Parameter", "opset1", {"shape": shape, "element_type": element.name}, [], [element])
+
+    def convert(self, source: tuple[int, int], to: Element) -> tuple[int, int]:
+        return self.layer("Convert", "opset1", {"destination_type": to.name}, [source], [to]), 1
+
+    def model(self) -> ov.Model:
+        text = f'<net name="one" version="11"><layers>{"".join(self.layers)}</layers><edges>{"".join(self.edges)}</edges></net>'
+        blob = ov.Tensor(np.frombuffer(bytes(self.blob) or b"\0", np.uint8).copy())
+        return ov.Core().read_model(text.encode(), blob)
+
+
+_SPELLED = {"Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
+
+
+def _version(since: int | str) -> str:
+    return f"opset{since}" if isinstance(since, int) else since
+
+
+def _carried(element: Element) -> Element:
+    """A type that NumPy has, to bring values of ``element`` in and out."""
+    if element.native:
+        return element
+    return F32 if element.is_float else I32
+
+
+def _one_operation(row: Case, parameters: set[int]) -> tuple[ov.Model, list[np.ndarray]]:
+    text = Text([], [], bytearray())
+    sources, fed = [], []
+    for i, x in enumerate(row.inputs):
+        if i in parameters:
+            carried = _carried(x.element)
+            source = (text.parameter(carried, write_shape(x.array.shape)), 0)
+            fed.append(x.array.astype(carried.carrier))
+            sources.append(source if x.element.native else text.convert(source, x.element))
+        else:
+            sources.append((text.constant(x.element, x.array), 0))
+    facts = infer(row, exact_facts(row))
+    node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in facts])
+    for i, fact in enumerate(facts):
+        out = (node, len(sources) + i)
+        if fact.element is not None and not fact.element.native:
+            out = text.convert(out, _carried(fact.element))
+        text.layer("Result", "opset1", {}, [out], [])
+    return text.model(), fed
+
+
+def _on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:
+    model, fed = _one_operation(row, parameters)
+    options = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
+    compiled = ov.Core().compile_model(model, "CPU", options)
+    request = compiled.create_infer_request()
+    request.infer(fed)
+    return [np.array(request.get_output_tensor(i).data) for i in range(len(compiled.outputs))]
+
+
+def _by_folding(row: Case) -> list[np.ndarray] | None:
+    model, _ = _one_operation(row, set())
+    manager = Manager()
+    manager.register_pass(ConstantFolding())
+    manager.run_passes(model)
+    nodes = [result.input_value(0).get_node() for result in model.get_results()]
+    if any(node.get_type_name() != "Constant" for node in nodes):
+        return None
+    return [np.array(node.data) for node in nodes]
+
+
+def _answers(row: Case) -> Iterator[tuple[str, list[np.ndarray]]]:
+    everything = set(range(len(row.inputs)))
+    with contextlib.suppress(RuntimeError):
+        folded = _by_folding(row)
+        if folded is not None:
+            yield "folding", folded
+    reasons = []
+    for parameters in ({0}, everything):
+        try:
+            yield "the CPU plugin", _on_cpu(row, parameters & everything)
+            return
+        except RuntimeError as error:
+            reasons.append(str(error).strip().splitlines()[-1])
+    if reasons:
+        yield reasons[0], []
+
+
+def run_case(row: Case, remarks: list[str] | None = None) -> tuple[np.ndarray, ...]:
+    """What OpenVINO gives for a row, in the carriers of the result's element types.
+
+    Raises:
+        Refused: neither implementation runs it.
+    """
+    answers = list(_answers(row))
+    good = [(how, arrays) for how, arrays in answers if arrays]
+    if not good:
+        raise Refused(answers[-1][0])
+    kinds = [fact.element for fact in infer(row, exact_facts(row))]
+    settled = [tuple(_settled(a, k) for a, k in zip(arrays, kinds, strict=True)) for _, arrays in good]
+    if len(settled) == 2 and remarks is not None and not _alike(*settled):
+        remarks.append(f"{row.id}: folding and the CPU plugin differ, folding is recorded")
+    return settled[0]
+
+
+def _settled(array: np.ndarray, kind: Element | None) -> np.ndarray:
+    if kind is None:
+        return array
+    if kind.kind == "string":
+        return array.astype(str).astype(object)
+    typed = array.astype(np.bool_) if kind is BOOLEAN else array.astype(kind.carrier)
+    return typed if kind.native else round_to(kind.name, typed)
+
+
+def _alike(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
+    for a, b in zip(first, second, strict=True):
+        if a.shape != b.shape:
+            return False
+        if a.dtype.kind != "f":
+            if not np.array_equal(a, b):
+                return False
+        elif not np.allclose(a.astype(np.float64), b.astype(np.float64), 2e-3 if a.dtype == np.float16 else 1e-4, 1e-5, equal_nan=True):
+            return False
+    return True
+
+
+def infer_case(row: FactsCase) -> tuple[str, ...]:
+    """What OpenVINO's shape inference says, as texts such as "f32[?,2..5]".
+
+    Raises:
+        Refused: its inference fails.
+    """
+    text = Text([], [], bytearray())
+    sources = []
+    for fact in row.inputs:
+        if fact.value is not None and fact.element is not None:
+            sources.append((text.constant(fact.element, fact.value), 0))
+        else:
+            sources.append((text.parameter(fact.element or F32, write_shape(fact.shape)), 0))
+    ours = as_tuple(infer(row, row.inputs))  # type: ignore[arg-type]
+    node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in ours])
+    for i in range(len(ours)):
+        text.layer("Result", "opset1", {}, [(node, len(sources) + i)], [])
+    try:
+        model = text.model()
+    except RuntimeError as error:
+        raise Refused(str(error).strip().splitlines()[-1]) from None
+    outputs = [result.input_value(0) for result in model.get_results()]
+    return tuple(_fact_text(output) for output in outputs)
+
+
+def _fact_text(output: ov.Output) -> str:
+    shape = str(output.get_partial_shape())
+    name = output.get_element_type().get_type_name()
+    return f"{name}{shape_text(parse_shape(shape))}"
+
+
+def is_exact(fact: Fact) -> bool:
+    """Whether the fact leaves nothing open."""
+    return is_static(fact.shape) and fact.element is not None

@@ -1,0 +1,79 @@
+"""Every row of every table, through every law."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from irexec.errors import OpError
+from irexec.ir.dims import shape_text
+from irexec.ops.attributes import parse_shape
+from tests.support.cases import Case, FactsCase, Refusal, families
+from tests.support.goldens import recorded
+from tests.support.laws import LAWS, infer
+
+_ROWS = [(family, row) for family, rows in families().items() for row in rows]
+_CASES = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, Case)]
+_FACTS = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, FactsCase)]
+_REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row, Refusal)]
+
+
+def test_ids_are_unique() -> None:
+    counts = Counter(row.id for _, row in _ROWS)
+    assert not [row_id for row_id, count in counts.items() if count > 1]
+
+
+def _expected(family: str, row: Case, live: bool) -> tuple[np.ndarray, ...]:
+    if row.gives is not None:
+        return row.gives
+    if live:
+        from tests.oracle.openvino_runner import run_case
+
+        return run_case(row)
+    return recorded(family, row.id, row.digest)
+
+
+@pytest.mark.parametrize(("family", "row"), _CASES)
+@pytest.mark.parametrize("law", LAWS, ids=[law.__name__ for law in LAWS])
+def test_law(law: Callable[[Case, tuple[np.ndarray, ...]], None], family: str, row: Case, live: bool) -> None:
+    law(row, _expected(family, row, live))
+
+
+@pytest.mark.parametrize(("family", "row"), _FACTS)
+def test_facts(family: str, row: FactsCase, live: bool) -> None:
+    facts = infer(row, row.inputs)  # type: ignore[arg-type]
+    if row.gives is not None:
+        assert [f"{f.element or '?'}{shape_text(f.shape)}" for f in facts] == list(row.gives)
+        return
+    if live:
+        from tests.oracle.openvino_runner import infer_case
+
+        texts = infer_case(row)
+    else:
+        texts = tuple(str(text) for text in recorded(family, row.id, row.digest))
+    for fact, text in zip(facts, texts, strict=True):
+        name, _, shape = text.partition("[")
+        assert str(fact.element or "?") == name
+        _assert_as_tight(fact.shape, parse_shape(shape.removesuffix("]")), text)
+
+
+def _assert_as_tight(ours: object, theirs: object, text: str) -> None:
+    """Nothing that we allow is excluded by OpenVINO's inference."""
+    assert isinstance(theirs, tuple) <= isinstance(ours, tuple), f"our rank is unknown, OpenVINO's is that of {text}"
+    if isinstance(ours, tuple) and isinstance(theirs, tuple):
+        assert len(ours) == len(theirs), f"{shape_text(ours)}, OpenVINO has {text}"
+        for a, b in zip(ours, theirs, strict=True):
+            low_a, high_a = (a, a) if isinstance(a, int) else (a.lo, a.hi)
+            low_b, high_b = (b, b) if isinstance(b, int) else (b.lo, b.hi)
+            assert low_a >= low_b, f"{shape_text(ours)} is looser than OpenVINO's {text}"
+            assert high_b is None or (high_a is not None and high_a <= high_b), f"{shape_text(ours)} is looser than OpenVINO's {text}"
+
+
+@pytest.mark.parametrize("row", _REFUSALS)
+def test_refusal(row: Refusal) -> None:
+    with pytest.raises(OpError) as caught:
+        infer(row, row.inputs)  # type: ignore[arg-type]
+    assert row.says in str(caught.value)
