@@ -85,18 +85,12 @@ def window_sums(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, 
     return result
 
 
-def window_populations(
-    sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes, *, with_padding: bool
-) -> np.ndarray:
-    """How many points of each window count (counts...): those on the data, or also those on the padding."""
-    per_axis = []
-    for size, k, s, d, b, e, n in zip(sizes, kernel, strides, dilations, *pads, counts, strict=True):
-        points = np.arange(n)[:, None] * s - b + np.arange(k)[None, :] * d
-        low, high = (-b, size + e) if with_padding else (0, size)
-        per_axis.append(((points >= low) & (points < high)).sum(1))
+def window_populations(sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
+    """How many points of each window (counts...) lie on the data."""
     total = np.ones((), np.int64)
-    for one in per_axis:
-        total = total[..., None] * one
+    for size, k, s, d, b, n in zip(sizes, kernel, strides, dilations, pads[0], counts, strict=True):
+        points = np.arange(n)[:, None] * s - b + np.arange(k)[None, :] * d
+        total = total[..., None] * ((points >= 0) & (points < size)).sum(1)
     return total
 
 

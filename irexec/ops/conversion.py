@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.elements import Element
+from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
 from irexec.kernels.rounding import round_to
 from irexec.ops.registry import op
@@ -56,7 +56,7 @@ def _check_kinds(data: Fact, to: Element | None) -> None:
         check(not text or data.element is to, f"{data.element} cannot be converted to {to}")
 
 
-@op("Convert", since=1, symbolic=True)
+@op("Convert", since=1, symbolic=True, view=True)
 def convert_1(data: np.ndarray, *, destination_type: Element) -> np.ndarray:
     """``data`` as numbers of ``destination_type``; see ``converted`` for how. Source: Convert-1."""
     return converted(data, destination_type) if data.dtype != object else data.copy()
@@ -71,13 +71,8 @@ def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
 @op("ConvertLike", since=1)
 def convert_like_1(data: np.ndarray, like: np.ndarray) -> np.ndarray:
     """``data`` as numbers of the element type of ``like``. Source: ConvertLike-1."""
-    return converted(data, Fact.of(like).element or _same(data))
-
-
-def _same(data: np.ndarray) -> Element:
-    element = Fact.of(data).element
-    check(element is not None, "the element type is not known")
-    return element  # type: ignore[return-value]
+    result = converted(data, element_of(like.dtype))
+    return result.copy() if result is data else result
 
 
 @convert_like_1.facts

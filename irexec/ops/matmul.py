@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -70,7 +71,7 @@ def _matmul_1_bind(
     matrix = weights.T if transpose_b else weights
 
     def product(data: np.ndarray, _: np.ndarray) -> np.ndarray:
-        flat = data.reshape(-1, data.shape[-1])
+        flat = data.reshape(math.prod(data.shape[:-1]), data.shape[-1])
         return np.matmul(flat, matrix).reshape(*data.shape[:-1], matrix.shape[1])
 
     return product

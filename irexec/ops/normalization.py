@@ -182,14 +182,15 @@ def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) 
 def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias: float, size: Positive) -> np.ndarray:
     """Over (bias + alpha * mean square of the neighbours along ``axes``) to the power of beta.
 
-    The window has ``size`` places along every axis, of which those outside count as 0. Source: LRN-1.
+    The window reaches (size - 1) // 2 places to each side, so that an even size loses one, and places
+    outside count as 0; the mean is over ``size`` all the same. Source: LRN-1, openvino ``reference/lrn.hpp``.
     """
     places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
     total = data * data
     for axis in places:
-        before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-        moved = pad(np.moveaxis(total, axis, -1), ((before,), (after,)))
-        total = np.moveaxis(windows(moved, (size,), (1,), (1,)).sum(-1, dtype=data.dtype), -1, axis)
+        reach = (size - 1) // 2
+        moved = pad(np.moveaxis(total, axis, -1), ((reach,), (reach,)))
+        total = np.moveaxis(windows(moved, (2 * reach + 1,), (1,), (1,)).sum(-1, dtype=data.dtype), -1, axis)
     kind = data.dtype.type
     return data / (kind(bias) + kind(alpha / size ** len(places)) * total) ** kind(beta)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -155,7 +156,9 @@ def _average(data: np.ndarray, pool: _Pool, exclude_pad: bool) -> np.ndarray:
     pads, counts = pool.place(data.shape)
     wide = data.astype(np.float64 if data.dtype.kind in "iu" else data.dtype, copy=False)
     sums = window_sums(wide, pool.kernel, pool.strides, pool.dilations, pads, counts)
-    number = window_populations(data.shape[2:], pool.kernel, pool.strides, pool.dilations, pads, counts, with_padding=not exclude_pad)
+    number: np.ndarray | np.int64 = np.int64(math.prod(pool.kernel))
+    if exclude_pad or not any(map(any, pads)):
+        number = window_populations(data.shape[2:], pool.kernel, pool.strides, pool.dilations, pads, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(number > 0, sums / np.maximum(number, 1).astype(sums.dtype), 0)
     return np.trunc(means).astype(data.dtype) if data.dtype.kind in "iu" else means.astype(data.dtype)
@@ -168,7 +171,8 @@ def avg_pool_1(
 ) -> np.ndarray:  # fmt: skip
     """The mean of each window; with exclude-pad the padding does not count.
 
-    Where rounding up makes windows reach beyond the padding, what is beyond never counts. Source: AvgPool-1.
+    Else every point of the window counts, also beyond the padding where rounding up makes it reach so
+    far; but without any padding, points beyond the data do not. Source: AvgPool-1 and the CPU plugin.
     """
     return _average(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad), exclude_pad)
 

@@ -15,6 +15,7 @@ from irexec.ops.rules import normal_axis
 
 Bound = Size | None
 _VAST = 1 << 62
+_BEYOND = (1 << 31) - 1
 
 
 def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
@@ -23,11 +24,20 @@ def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
         return _bounded(size, begin, end, step)
     if isinstance(size, int):
         return len(range(*slice(begin, end, step).indices(size))) if size < _VAST else ANY
+    begin, end = _opened(size, begin, end, step)
     if not _is_monotonic(begin, end, step):
         return span(0, high(size))
     most = len(range(*slice(begin, end, step).indices(_VAST if size.hi is None else min(size.hi, _VAST))))
     least = len(range(*slice(begin, end, step).indices(min(size.lo, _VAST))))
     return span(least, None if most > _VAST >> 20 and size.hi is None else most)
+
+
+def _opened(size: Dim, begin: int | None, end: int | None, step: int) -> tuple[int | None, int | None]:
+    """A bound that no size of the axis reaches is as good as open; exporters write the greatest i32 or i64 for that."""
+    top = _BEYOND if size.hi is None else min(size.hi, _BEYOND)
+    if step > 0:
+        return begin, None if end is not None and end >= top else end
+    return None if begin is not None and begin >= top - 1 else begin, end
 
 
 def _is_monotonic(begin: int | None, end: int | None, step: int) -> bool:

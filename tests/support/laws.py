@@ -102,8 +102,14 @@ def law_4_facts_admit(row: Case, expected: Arrays) -> None:
     """However little is known, the facts still admit the true result, and the rule never raises."""
     results = kernel(row, read_only(row))
     for facts in itertools.islice(_knowledge(row), 40):
+        if row.type in _COUNTED_BY_LENGTH and not facts[-1].is_static:
+            continue
         for fact, result in zip(infer(row, facts), results, strict=True):
             assert Fact(fact.element, fact.shape).admits(result), f"{fact} from {facts} does not admit {result.dtype}{list(result.shape)}"
+
+
+# How many outputs they have is the length of their last input, without which there is no answer.
+_COUNTED_BY_LENGTH = {"VariadicSplit"}
 
 
 def _levels(fact: Fact) -> list[Fact]:
@@ -133,9 +139,13 @@ def _knowledge(row: Case) -> Iterator[list[Fact]]:
 
 def law_5_layouts(row: Case, expected: Arrays) -> None:
     """Strided, Fortran-ordered and reversed inputs give the same."""
-    for lay in (_strided, np.asfortranarray, _reversed):
+    for lay in (_strided, _fortran, _reversed):
         arrays = [lay(x.array) for x in row.inputs]
         assert_same(kernel(row, arrays), expected, row)
+
+
+def _fortran(array: np.ndarray) -> np.ndarray:
+    return np.asfortranarray(array).reshape(array.shape, order="F")
 
 
 def _strided(array: np.ndarray) -> np.ndarray:
@@ -177,6 +187,9 @@ def build(row: Case, *, constant: bool) -> tuple[irexec.Model, list[np.ndarray]]
             operands.append(builder.parameter(x.element, x.array.shape, f"input{i}"))
             fed.append(x.array)
     texts = row.definition.read_attributes(row.attributes)
+    if row.type == "Result":
+        builder.result(operands[0])
+        return builder.model(), fed
     values = builder.emit(row.type, *operands, version=row.since, **texts)
     for value in values if isinstance(values, tuple) else (values,):
         builder.result(value)

@@ -1,0 +1,57 @@
+"""Rows of Broadcast, Tile and Pad."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 3, 1)
+ROWS = []
+for since in (1, 3):
+    ROWS += [
+        case("Broadcast", since, X, [2, 3, 4], id="default"),
+        case("Broadcast", since, X, [3, 4], mode="numpy", id="numpy"),
+        case("Broadcast", since, np.float32(2), [2, 2], mode="numpy", id="scalar"),
+        case("Broadcast", since, random("f32", 3), [3, 4], [0], mode="explicit", id="explicit"),
+        case("Broadcast", since, random("f32", 3, 4), [3, 2, 4], [0, 2], mode="explicit", id="explicit, two axes"),
+        case("Broadcast", since, typed("i64", [1, 2]), typed("i32", [3, 2]), id="i64"),
+        facts_case("Broadcast", since, "f32[3,1]", "i64[3]", id="target unknown"),
+        facts_case("Broadcast", since, "f32[?,1]", [2, 3, 4], id="dynamic"),
+        facts_case("Broadcast", since, "f32[...]", [2, 3], id="rank unknown"),
+        refuses("Broadcast", since, "f32[3,2]", [3, 4], says="[3,2] cannot be broadcast to [3,4]", id="does not fit"),
+        refuses("Broadcast", since, "f32[3]", [3, 4], mode="explicit", says="needs axes_mapping", id="explicit without mapping"),
+        refuses("Broadcast", since, "f32[3]", [4, 4], [0], mode="explicit", says="does not fit", id="explicit that does not fit"),
+    ]
+ROWS += [
+    case("Broadcast", 3, random("f32", 3, 1), [1, 4], mode="bidirectional", id="bidirectional"),
+    case("Broadcast", 3, random("f32", 2, 3, 4), [1, 4], mode="bidirectional", id="bidirectional, data larger"),
+    facts_case("Broadcast", 3, "f32[?,1]", [1, 4], mode="bidirectional", id="bidirectional, dynamic"),
+    case("Tile", 1, random("f32", 2, 3), [2, 2], id="both axes"),
+    case("Tile", 1, random("f32", 3), [2, 1, 2], id="more repeats"),
+    case("Tile", 1, random("f32", 2, 3), [2], id="fewer repeats"),
+    case("Tile", 1, random("i32", 2, 3, low=0, high=9), typed("i32", [1, 3]), id="i32"),
+    case("Tile", 1, random("f32", 2, 3), [0, 1], gives=np.zeros((0, 3), np.float32), id="no repeats"),
+    facts_case("Tile", 1, "f32[?,2..3]", [2, 3], id="bounded"),
+    facts_case("Tile", 1, "f32[2,3]", "i64[2]", id="repeats unknown"),
+    facts_case("Tile", 1, "f32[...]", [2, 3], id="rank unknown"),
+]
+for since in (1, 12):
+    for mode in ("constant", "edge", "reflect", "symmetric"):
+        ROWS += [
+            case("Pad", since, random("f32", 3, 4), [1, 2], [2, 1], pad_mode=mode, id=f"{mode}"),
+            case("Pad", since, random("f32", 2, 3, 4), [0, 1, 2], [1, 0, 1], pad_mode=mode, id=f"{mode}, rank 3"),
+        ]
+    ROWS += [
+        case("Pad", since, random("f32", 3, 4), [1, 0], [0, 2], np.float32(7), pad_mode="constant", id="value"),
+        case("Pad", since, random("i32", 3, low=0, high=9), [1], [2], typed("i32", -1), pad_mode="constant", id="i32"),
+        facts_case("Pad", since, "f32[?,2..5]", [1, 0], [0, 2], pad_mode="constant", id="dynamic"),
+        facts_case("Pad", since, "f32[2,3]", "i64[2]", [0, 2], pad_mode="constant", id="pads unknown"),
+        facts_case("Pad", since, "f32[...]", [1, 0], [0, 2], pad_mode="edge", id="rank unknown"),
+        refuses("Pad", since, "f32[2,3]", [1], [0], pad_mode="edge", says="has 1 numbers for data", id="too few pads"),
+        refuses("Pad", since, "f32[2,3]", [2, 0], [0, 0], pad_mode="reflect", says="mode reflect can add at most 1", id="reflect too far"),
+    ]
+ROWS += [
+    refuses("Pad", 1, "f32[2,3]", [-1, 0], [0, 0], pad_mode="constant", says="takes no negative ones", id="negative"),
+    case("Pad", 12, random("f32", 3, 4), [-1, 2], [2, -1], pad_mode="constant", id="negative"),
+    case("Pad", 12, random("f32", 3, 4), [-1, -1], [0, -1], pad_mode="edge", id="negative alone"),
+    refuses("Pad", 12, "f32[2,3]", [-1, 0], [-2, 0], pad_mode="constant", says="leave nothing of an axis of 2", id="more than there is"),
+]

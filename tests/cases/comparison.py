@@ -1,0 +1,47 @@
+"""Rows of comparisons."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+# OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
+FIRST, SECOND = random("i32", 2, 3, 4, high=2, low=0), random("i32", 2, 1, high=2, low=0)
+TURNED = {
+    "Greater": np.greater(FIRST.array, SECOND.array.reshape(2, 1, 1)),
+    "GreaterEqual": np.greater_equal(FIRST.array, SECOND.array.reshape(2, 1, 1)),
+}
+ROWS = []
+for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
+    ROWS += [
+        case(op, 1, [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], id="f32"),
+        case(op, 1, random("i32", 2, 1, 4, low=0, high=3), random("i32", 3, 1, low=0, high=3, seed=1), id="i32 both stretch"),
+        case(op, 1, typed("f16", [1, 2, 3]), typed("f16", [3, 2, 1]), id="f16"),
+        case(op, 1, typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
+        case(op, 1, typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
+        case(op, 1, FIRST, SECOND, auto_broadcast="pdpd", gives=TURNED.get(op), id="pdpd"),
+        case(op, 1, [1.0, 2.0], [1.0, 3.0], auto_broadcast="none", id="none"),
+        case(op, 1, random("f32", 0), random("f32", 1), gives=np.zeros(0, np.bool_), id="empty"),
+        facts_case(op, 1, "f32[?,3]", "f32[2,1]", id="dynamic"),
+        refuses(op, 1, "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="types that differ"),
+    ]
+NAN = np.float32("nan")
+ROWS += [
+    case("Equal", 1, [NAN, NAN], [NAN, 1.0], gives=np.array([False, False]), id="NaN equals nothing"),
+    case("NotEqual", 1, [NAN, NAN], [NAN, 1.0], gives=np.array([True, True]), id="NaN differs from all"),
+    case("Equal", 1, typed("boolean", [True, False]), typed("boolean", [True, True]), id="booleans"),
+]
+VALUES = [0.0, 1.5, -np.inf, np.inf, NAN]
+for op in ("IsFinite", "IsInf", "IsNaN"):
+    ROWS += [
+        case(op, 10, VALUES, id="f32"),
+        case(op, 10, typed("f16", VALUES), id="f16"),
+        case(op, 10, typed("bf16", VALUES), id="bf16"),
+        case(op, 10, np.float32(1), id="scalar"),
+        facts_case(op, 10, "f32[?,3]", id="dynamic"),
+        refuses(op, 10, "i32[3]", says="not a float type", id="integers"),
+    ]
+ROWS += [
+    case("IsInf", 10, VALUES, detect_negative="false", id="positive alone"),
+    case("IsInf", 10, VALUES, detect_positive="false", id="negative alone"),
+    case("IsInf", 10, VALUES, detect_positive="false", detect_negative="false", gives=np.zeros(5, np.bool_), id="neither"),
+]

@@ -1,0 +1,46 @@
+"""Rows of Convert and ConvertLike: every pair of types."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+# i4 and the types of 8 bits and fewer that are floats; nf4 is never converted to.
+SOURCES = {
+    "boolean": [True, False], "u1": [0, 1, 1], "u2": [0, 3, 2], "u3": [0, 7, 5], "u4": [0, 15, 7], "u6": [0, 63, 33], "u8": [0, 255, 128, 7],
+    "u16": [0, 65535, 300], "u32": [0, 4294967295, 70000], "u64": [0, 2**40, 300], "i4": [-8, 7, -1], "i8": [-128, 127, -1],
+    "i16": [-32768, 32767, 300], "i32": [-70000, 2147483647, 300, 0], "i64": [-70000, 2**40 + 3, 300], "bf16": [0.5, -1.75, 100.0],
+    "f16": [0.5, -1.75, 100.0, 1000.0], "f32": [0.0, 0.5, -0.5, 1.9, -1.9, 100.7, 300.0], "f64": [0.0, 0.5, -1.9, 100.7], "nf4": [0.0, 1.0, -1.0],
+    "f8e4m3": [0.5, -1.75, 100.0], "f8e5m2": [0.5, -1.75, 100.0], "f8e8m0": [0.5, 2.0, 128.0], "f4e2m1": [0.5, -6.0, 3.0],
+}  # fmt: skip
+TARGETS = [name for name in SOURCES if name != "nf4"]
+SCALED = {"nf4", "f8e8m0", "f4e2m1"}
+COMMON = {"f16", "f32", "bf16"}
+
+ROWS = []
+for source, values in SOURCES.items():
+    for target in TARGETS:
+        # OpenVINO brings the types of microscaling and nf4 to and from the common float types alone.
+        if (source in SCALED and target not in COMMON) or (target in SCALED and source not in COMMON):
+            continue
+        # OpenVINO's folding saturates i32 alone at the greatest f16; every other type overflows as IEEE 754 has it.
+        gives = np.array([-np.inf, np.inf, 300, 0], np.float16) if (source, target) == ("i32", "f16") else None
+        ROWS.append(case("Convert", 1, typed(source, values), destination_type=target, gives=gives, id=f"{source} to {target}"))
+ROWS += [
+    case("Convert", 1, [np.nan, np.inf, -np.inf], destination_type="boolean", gives=np.array([True, True, True]), id="NaN is true"),
+    case("Convert", 1, np.float32(3.7), destination_type="i32", id="scalar"),
+    case("Convert", 1, random("f32", 0, 2), destination_type="i32", gives=np.zeros((0, 2), np.int32), id="empty"),
+    case("Convert", 1, [1e6, -1e6, 464.0, 465.0], destination_type="f8e4m3", id="beyond f8e4m3"),
+    case("Convert", 1, [1e6, -1e6, 61440.0], destination_type="f8e5m2", id="beyond f8e5m2"),
+    case("Convert", 1, [0.25, 0.75, 2.5, 5.0, -3.5, 100.0], destination_type="f4e2m1", id="ties of f4e2m1"),
+    case("Convert", 1, [0.75, 1.5, 6.0, -1.0, 0.0], destination_type="f8e8m0", id="ties of f8e8m0"),
+    case("Convert", 1, [1.0 + 2.0**-8, 1.0 + 3 * 2.0**-8, 3.4e38], destination_type="bf16", id="ties of bf16"),
+    case("Convert", 1, [65519.0, 65520.0, 2.0**-25, 1.5 * 2.0**-24], destination_type="f16", id="corners of f16"),
+    facts_case("Convert", 1, "f32[?,2..5]", destination_type="i32", id="dynamic"),
+    refuses("Convert", 1, "string[2]", destination_type="f32", says="string cannot be converted to f32", id="text"),
+    case("ConvertLike", 1, [1.9, -1.9], typed("i32", [7]), id="f32 to i32"),
+    case("ConvertLike", 1, [1.9, -1.9], typed("f16", [7]), id="f32 to f16"),
+    case("ConvertLike", 1, [300, 2], typed("boolean", [True]), id="i64 to boolean"),
+    case("ConvertLike", 1, [1.00390625, 2.0], typed("bf16", [1.0]), id="f32 to bf16"),
+    case("ConvertLike", 1, [300, 2], typed("u4", [1]), id="i64 to u4"),
+    facts_case("ConvertLike", 1, "f32[?,2]", "i32[...]", id="dynamic"),
+]

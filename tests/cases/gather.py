@@ -1,0 +1,56 @@
+"""Rows of Gather and its relatives."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 4, 3, 5)
+ROWS = []
+for since in (1, 7, 8):
+    ROWS += [
+        case("Gather", since, X, [0, 3], 0, id="axis 0"),
+        case("Gather", since, X, [[0, 2], [1, 1]], 1, id="matrix of indices"),
+        case("Gather", since, X, 2, 2, id="scalar index"),
+        case("Gather", since, X, [0], -1, id="negative axis"),
+        case("Gather", since, typed("i64", [5, 6, 7]), typed("i32", [2, 0]), 0, id="i64"),
+        facts_case("Gather", since, "f32[?,2..5]", "i64[3]", 1, id="dynamic"),
+        facts_case("Gather", since, "f32[2,3]", "i64[?]", "i64[]", id="axis unknown"),
+        facts_case("Gather", since, "f32[...]", "i64[3]", 1, id="rank unknown"),
+        refuses("Gather", since, "f32[4,3]", "i64[1]", 5, says="axis 5 is out of range", id="axis out of range"),
+        refuses("Gather", since, "f32[4,3]", "f32[1]", 0, says="expected integers", id="float indices"),
+    ]
+ROWS += [
+    case("Gather", 8, X, [-1, -4], 0, id="negative indices"),
+    # Specification: an index out of range gives zeros.
+    case("Gather", 8, [1.0, 2.0], [0, 3, -3], 0, gives=np.array([1, 0, 0], np.float32), id="out of range is zero"),
+    case("Gather", 8, random("f32", 0, 3), [0], 0, gives=np.zeros((1, 3), np.float32), id="out of nothing"),
+    case("Gather", 8, X, np.zeros(0, np.int64), 1, gives=np.zeros((4, 0, 5), np.float32), id="no indices"),
+    case("Gather", 7, random("f32", 2, 5), [[0, 4], [3, 1]], 1, batch_dims="1", id="batch"),
+    case("Gather", 7, random("f32", 2, 3, 5), [[0, 4, 1], [3, 1, 0]], 2, batch_dims="1", id="batch, axis beyond it"),
+    case("Gather", 8, random("f32", 2, 5, 3), [[0, -1], [3, 1]], 1, batch_dims="1", id="batch with a rest"),
+    case("Gather", 8, random("f32", 2, 2, 5), random("i64", 2, 2, 3, low=0, high=5), 2, batch_dims="2", id="two batch axes"),
+    case("Gather", 8, random("f32", 2, 5), [[0, 4], [3, 1]], 1, batch_dims="-1", id="negative batch_dims"),
+    case("Gather", 8, random("f32", 2, 3, 4, 5), random("i64", 2, 2, low=0, high=4), 2, batch_dims="1", id="batch, between, rest"),
+    facts_case("Gather", 8, "f32[?,7,3]", "i64[2,5]", 1, batch_dims="1", id="batch, dynamic"),
+    refuses("Gather", 8, "f32[2,5]", "i64[2,2]", 0, batch_dims="1", says="batch_dims 1 is above axis 0", id="batch above the axis"),
+    case("GatherElements", 6, random("f32", 3, 4), random("i64", 2, 4, low=0, high=3), axis="0", id="axis 0"),
+    case("GatherElements", 6, random("f32", 3, 4), random("i32", 3, 6, low=0, high=4), axis="1", id="axis 1, i32"),
+    case("GatherElements", 6, random("f32", 3, 4), [[-1, 0], [1, -4], [2, 2]], axis="-1", id="negative indices and axis"),
+    case("GatherElements", 6, random("i32", 2, 3, 4, low=0, high=9), random("i64", 2, 2, 4, low=0, high=3), axis="1", id="rank 3"),
+    facts_case("GatherElements", 6, "f32[?,4]", "i64[2,?]", axis="0", id="dynamic"),
+    refuses("GatherElements", 6, "f32[3,4]", "i64[2,5]", axis="0", says="sizes 5 and 4 differ", id="other sizes"),
+    refuses("GatherElements", 6, "f32[3,4]", "i64[2]", axis="0", says="different ranks", id="other ranks"),
+]
+for since in (5, 8):
+    ROWS += [
+        case("GatherND", since, X, [[0, 1], [3, 2]], id="rows"),
+        case("GatherND", since, X, [[[0, 1, 2]], [[3, 2, 4]]], id="numbers"),
+        case("GatherND", since, X, [2], id="one row"),
+        case("GatherND", since, random("f32", 2, 3, 4), [[[1], [0]], [[2], [1]]], batch_dims="1", id="batch"),
+        case("GatherND", since, random("f32", 2, 3, 4, 5), random("i64", 2, 3, 1, low=0, high=4), batch_dims="2", id="two batch axes"),
+        facts_case("GatherND", since, "f32[?,3,4]", "i64[?,2]", id="dynamic"),
+        facts_case("GatherND", since, "f32[5,3,4]", "i64[5,?,1]", batch_dims="1", id="batch, dynamic"),
+        facts_case("GatherND", since, "f32[...]", "i64[3,2]", id="rank unknown"),
+        refuses("GatherND", since, "f32[4,3]", "i64[2,3]", says="fewer axes", id="too deep"),
+        refuses("GatherND", since, "f32[4,3]", "i64[4,1]", batch_dims="2", says="batch_dims 2 is out of range", id="batch out of range"),
+    ]

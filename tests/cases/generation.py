@@ -1,0 +1,49 @@
+"""Rows of Range, OneHot and Eye."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, refuses, typed
+
+ROWS = [
+    case("Range", 1, 2, 11, 3, id="i64"),
+    case("Range", 1, typed("i32", 5), typed("i32", -3), typed("i32", -2), id="down"),
+    case("Range", 1, np.float32(0), np.float32(1), np.float32(0.3), id="f32"),
+    case("Range", 1, 5, 2, 1, gives=np.zeros(0, np.int64), id="nothing"),
+    facts_case("Range", 1, "i64[]", 11, 3, id="start unknown"),
+    facts_case("Range", 1, 0, 11, 3, id="known"),
+    refuses("Range", 1, 0, 11, 0, says="step is 0", id="step 0"),
+    case("Range", 4, 2, 11, 3, output_type="i64", id="i64"),
+    case("Range", 4, 2, 11, 3, output_type="f32", id="i64 to f32"),
+    case("Range", 4, np.float32(1.5), np.float32(5), np.float32(0.5), output_type="f32", id="f32"),
+    case("Range", 4, np.float32(5), np.float32(1), np.float32(-0.7), output_type="f32", id="down"),
+    case("Range", 4, np.float32(1), np.float32(5), np.float32(2), output_type="i32", id="f32 to i32"),
+    case("Range", 4, np.float32(0), np.float32(3), np.float32(1), output_type="f16", id="f16"),
+    facts_case("Range", 4, 0, "i64[]", 1, output_type="i32", id="stop unknown"),
+    refuses("Range", 4, 0, 11, 0, output_type="i64", says="step is 0", id="step 0"),
+    refuses("Range", 4, "i64[2]", 11, 1, output_type="i64", says="expected a scalar", id="vector"),
+    case("Eye", 9, 3, 4, 0, output_type="f32", id="f32"),
+    case("Eye", 9, 3, 4, 1, output_type="i32", id="above"),
+    case("Eye", 9, 3, 3, -2, output_type="f32", id="below"),
+    case("Eye", 9, 2, 2, 0, [2, 1], output_type="f32", id="batches"),
+    facts_case("Eye", 9, "i64[]", 4, 0, output_type="f32", id="rows unknown"),
+    facts_case("Eye", 9, 2, 4, 0, "i64[2]", output_type="f32", id="batch unknown"),
+]
+for since in (1, 16):
+    ROWS += [
+        case("OneHot", since, [0, 2, 1], 3, 1.0, 0.0, axis="-1", id="last axis"),
+        case("OneHot", since, [[0, 2], [1, 5]], 3, 2.0, -1.0, axis="1", id="middle, one beyond the depth"),
+        case("OneHot", since, [0, 2, 1], 3, 1, 0, axis="0", id="i64 first axis"),
+        case("OneHot", since, 1, 3, 1.0, 0.0, axis="0", id="scalar"),
+        facts_case("OneHot", since, "i64[?,3]", 4, 1.0, 0.0, axis="-1", id="dynamic"),
+        facts_case("OneHot", since, "i64[2,3]", "i64[]", 1.0, 0.0, axis="1", id="depth unknown"),
+        facts_case("OneHot", since, "i64[...]", 4, 1.0, 0.0, axis="1", id="rank unknown"),
+        refuses("OneHot", since, "i64[2]", -3, 1.0, 0.0, axis="0", says="depth -3 is negative", id="negative depth"),
+        refuses("OneHot", since, "i64[2]", 3, 1.0, 0, axis="0", says="differ", id="types that differ"),
+        refuses("OneHot", since, "i64[2]", 3, 1.0, 0.0, axis="4", says="axis 4 is out of range", id="axis out of range"),
+    ]
+ROWS += [
+    # Specification of OneHot-1: an index that is negative sets nothing.
+    case("OneHot", 1, [0, -1], 2, 1.0, 0.0, axis="-1", gives=np.array([[1, 0], [0, 0]], np.float32), id="negative index"),
+    case("OneHot", 16, [0, -1], 2, 1.0, 0.0, axis="-1", negative_indices_mode="ignore_negative", id="ignore_negative"),
+    case("OneHot", 16, [0, -1, -2, -3], 2, 1.0, 0.0, axis="-1", negative_indices_mode="normalize", id="normalize"),
+]

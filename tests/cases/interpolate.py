@@ -1,0 +1,89 @@
+"""Rows of Interpolate."""
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 1, 2, 4, 5)
+MODES = ("nearest", "linear", "linear_onnx", "cubic")
+TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+SIZES = {"shape_calculation_mode": "sizes"}
+SCALES = {"shape_calculation_mode": "scales"}
+
+
+def four(id, sizes, scales, axes, data=X, **texts):
+    texts = {"pads_begin": "0", "pads_end": "0", "antialias": "false", "coordinate_transformation_mode": "half_pixel"} | texts
+    return case("Interpolate", 4, data, sizes, scales, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+
+
+def eleven(id, wanted, axes, data=X, **texts):
+    texts = {"pads_begin": "0", "pads_end": "0", "antialias": "false", "coordinate_transformation_mode": "half_pixel"} | texts
+    return case("Interpolate", 11, data, wanted, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+
+
+ROWS = []
+for mode in MODES:
+    for transformation in TRANSFORMATIONS:
+        texts = {"mode": mode, "coordinate_transformation_mode": transformation}
+        ROWS += [
+            four(f"{mode} {transformation} up", [7, 9], [1.75, 1.8], [2, 3], **texts, **SIZES),
+            four(f"{mode} {transformation} down", [3, 2], [0.75, 0.4], [2, 3], **texts, **SIZES),
+            eleven(f"{mode} {transformation} up", [7, 9], [2, 3], **texts, **SIZES),
+            eleven(f"{mode} {transformation} down", [0.75, 0.4], [2, 3], **texts, **SCALES),
+        ]
+    ROWS += [
+        four(f"{mode} scales", [1, 1], [1.5, 2.0], [2, 3], mode=mode, **SCALES),
+        four(f"{mode} one axis", [9], [1.8], [3], mode=mode, **SIZES),
+        four(f"{mode} padded", [8, 8], [1.0, 1.0], [2, 3], mode=mode, pads_begin="0, 0, 1, 0", pads_end="0, 0, 0, 2", **SIZES),
+        four(f"{mode} f16", [6, 7], [1.5, 1.4], [2, 3], data=random("f16", 1, 1, 4, 5), mode=mode, **SIZES),
+        eleven(f"{mode} scales", [1.5, 2.0], [2, 3], mode=mode, **SCALES),
+    ]
+for nearest in NEAREST:
+    for transformation in TRANSFORMATIONS:
+        texts = {"mode": "nearest", "nearest_mode": nearest, "coordinate_transformation_mode": transformation}
+        ROWS += [
+            four(f"nearest {nearest} {transformation}", [8, 10], [2.0, 2.0], [2, 3], **texts, **SIZES),
+            eleven(f"nearest {nearest} {transformation} down", [2, 3], [2, 3], **texts, **SIZES),
+        ]
+for mode in ("bilinear_pillow", "bicubic_pillow"):
+    ROWS += [
+        eleven(f"{mode} up", [7, 9], [2, 3], mode=mode, **SIZES),
+        eleven(f"{mode} down", [2, 3], [2, 3], mode=mode, **SIZES),
+        eleven(f"{mode} scales", [0.5, 1.5], [2, 3], mode=mode, **SCALES),
+        eleven(f"{mode} one axis kept", [4, 8], [2, 3], mode=mode, **SIZES),
+        eleven(f"{mode} cube_coeff", [7, 3], [2, 3], mode=mode, cube_coeff="-0.5", **SIZES),
+    ]
+ROWS += [
+    four("linear antialias", [2, 2], [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SIZES),
+    eleven("linear antialias", [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SCALES),
+    four("cubic cube_coeff", [7, 9], [1.75, 1.8], [2, 3], mode="cubic", cube_coeff="-0.5", **SIZES),
+    four("linear 3-D", [3, 5, 4], [1.5, 1.25, 2.0], [2, 3, 4], data=random("f32", 1, 1, 2, 4, 2), mode="linear", **SIZES),
+    four("linear_onnx 1-D", [7], [1.75], [2], data=random("f32", 1, 2, 4), mode="linear_onnx", **SIZES),
+    eleven("nearest u8", [6, 7], [2, 3], data=random("u8", 1, 1, 4, 5, low=0, high=255), mode="nearest", **SIZES),
+    four("nearest of i32", [4, 4], [2.0, 2.0], [0, 1], data=typed("i32", [[1, 2], [3, 4]]), mode="nearest", **SIZES),
+    facts_case("Interpolate", 4, "f32[?,2,4..6,5]", [8, 9], [1.0, 1.0], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
+    facts_case("Interpolate", 4, "f32[?,2,4..6,5]", [1, 1], [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
+    facts_case("Interpolate", 4, "f32[1,2,4,5]", "i64[2]", [2.0, 1.5], [2, 3], mode="nearest", **SIZES, id="sizes unknown"),
+    facts_case("Interpolate", 11, "f32[?,2,4..6,5]", [8, 9], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
+    facts_case("Interpolate", 11, "f32[?,2,4..6,5]", [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
+    refuses("Interpolate", 11, "f32[1,2,4,5]", [8, 9], [2, 7], mode="nearest", **SIZES, says="axis 7 is out of range", id="axis"),
+    refuses("Interpolate", 11, "f32[1,2,4,5]", [8], [2, 3], mode="nearest", **SIZES, says="1 sizes or scales for 2 axes", id="too few"),
+    refuses("Interpolate", 4, "f32[1,2,4]", [8], [-1.0], [2], mode="nearest", **SCALES, says="scale -1 is not a positive", id="scale"),
+    facts_case("Interpolate", 1, "f32[?,2,4,5]", [8, 9], axes="2, 3", mode="nearest", align_corners="false", id="dynamic"),
+]
+for mode in ("nearest", "linear", "cubic"):
+    for corners in ("true", "false"):
+        ROWS.append(
+            case(
+                "Interpolate",
+                1,
+                X,
+                [7, 9],
+                axes="2, 3",
+                mode=mode,
+                align_corners=corners,
+                antialias="false",
+                pads_begin="0",
+                pads_end="0",
+                id=f"{mode}, align_corners {corners}",
+            )
+        )

@@ -1,0 +1,73 @@
+"""Rows of operations that move numbers about."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 2, 3, 4)
+ROWS = [
+    case("Transpose", 1, X, [2, 0, 1], id="order"),
+    case("Transpose", 1, X, np.zeros(0, np.int64), id="empty order reverses"),
+    case("Transpose", 1, random("u8", 2, 3, low=0, high=9), typed("i32", [1, 0]), id="u8"),
+    facts_case("Transpose", 1, "f32[?,2..5,3]", [2, 0, 1], id="dynamic"),
+    facts_case("Transpose", 1, "f32[2,3]", "i64[2]", id="order unknown"),
+    facts_case("Transpose", 1, "f32[...]", [1, 0], id="rank unknown"),
+    refuses("Transpose", 1, "f32[2,3]", [0, 0], says="is no order of the axes", id="axis twice"),
+    refuses("Transpose", 1, "f32[2,3]", [0, 1, 2], says="no order of the axes", id="too long"),
+    case("Concat", 1, X, random("f32", 2, 1, 4), axis="1", id="axis 1"),
+    case("Concat", 1, X, X, X, axis="-1", id="three along the last axis"),
+    case("Concat", 1, [1, 2], [3], axis="0", id="i64"),
+    case("Concat", 1, random("f32", 0, 2), random("f32", 3, 2), axis="0", id="one empty"),
+    facts_case("Concat", 1, "f32[?,3]", "f32[2..5,3]", axis="0", id="bounded"),
+    facts_case("Concat", 1, "f32[?,3]", "f32[2,?]", axis="1", id="sizes meet"),
+    facts_case("Concat", 1, "f32[...]", "f32[2,?]", axis="1", id="one rank unknown"),
+    refuses("Concat", 1, "f32[2,3]", "f32[3,3]", axis="1", says="sizes 2 and 3 differ", id="other sizes"),
+    refuses("Concat", 1, "f32[2,3]", "f32[2,3,1]", axis="1", says="different ranks", id="other ranks"),
+    refuses("Concat", 1, "f32[2,3]", "i32[2,3]", axis="1", says="differ", id="other types"),
+    refuses("Concat", 1, "f32[2,3]", axis="2", says="axis 2 is out of range", id="axis out of range"),
+    case("Split", 1, random("f32", 2, 6), 1, num_splits="3", id="three"),
+    case("Split", 1, random("f32", 2, 6), -2, num_splits="2", id="negative axis"),
+    facts_case("Split", 1, "f32[?,6]", 1, num_splits="3", id="dynamic"),
+    facts_case("Split", 1, "f32[4..8,6]", 0, num_splits="2", id="bounded"),
+    facts_case("Split", 1, "f32[4,6]", "i64[]", num_splits="2", id="axis unknown"),
+    refuses("Split", 1, "f32[2,5]", 1, num_splits="2", says="cannot be split into 2 equal parts", id="uneven"),
+    case("VariadicSplit", 1, random("f32", 2, 6), 1, [1, 2, 3], id="three"),
+    case("VariadicSplit", 1, random("f32", 6, 2), 0, [2, -1], id="the rest"),
+    case("VariadicSplit", 1, random("f32", 6, 2), -2, [-1, 6], id="the rest is nothing"),
+    facts_case("VariadicSplit", 1, "f32[?,6]", 1, [2, -1], id="dynamic"),
+    facts_case("VariadicSplit", 1, "f32[8..9,6]", 0, [2, -1], id="bounded rest"),
+    refuses("VariadicSplit", 1, "f32[2,6]", 1, [1, 2], says="cannot be split into parts of 1, 2", id="too few"),
+    refuses("VariadicSplit", 1, "f32[2,6]", 1, [-1, -1], says="cannot be split", id="two rests"),
+    case("Reverse", 1, X, [1], mode="index", id="one axis"),
+    case("Reverse", 1, X, [0, 2], mode="index", id="two axes"),
+    case("Reverse", 1, X, typed("boolean", [True, False, True]), mode="mask", id="mask"),
+    facts_case("Reverse", 1, "f32[?,3]", [0], mode="index", id="dynamic"),
+    case("Identity", 16, X, id="f32"),
+    facts_case("Identity", 16, "f32[?,3]", id="dynamic"),
+    case("Roll", 7, X, 1, [1], id="one axis"),
+    case("Roll", 7, X, [1, -2], [0, 2], id="two axes"),
+    case("Roll", 7, X, 5, [-1], id="beyond the size"),
+    facts_case("Roll", 7, "f32[?,3]", 1, [0], id="dynamic"),
+    case("ShuffleChannels", 1, random("f32", 1, 6, 2), axis="1", group="3", id="axis 1"),
+    case("ShuffleChannels", 1, random("f32", 2, 2, 6), axis="-1", group="2", id="negative axis"),
+    case("ShuffleChannels", 1, random("f32", 2, 4), id="defaults"),
+    facts_case("ShuffleChannels", 1, "f32[?,6,?]", axis="1", group="3", id="dynamic"),
+    refuses("ShuffleChannels", 1, "f32[1,5]", axis="1", group="2", says="cannot be split into 2 groups", id="uneven"),
+]
+for mode in ("blocks_first", "depth_first"):
+    ROWS += [
+        case("DepthToSpace", 1, random("f32", 1, 8, 2, 3), mode=mode, block_size="2", id=f"2-D {mode}"),
+        case("DepthToSpace", 1, random("f32", 2, 16, 2, 1, 2), mode=mode, block_size="2", id=f"3-D {mode}"),
+        case("DepthToSpace", 1, random("f32", 1, 6, 3), mode=mode, block_size="3", id=f"1-D {mode}"),
+        case("SpaceToDepth", 1, random("f32", 1, 2, 4, 6), mode=mode, block_size="2", id=f"2-D {mode}"),
+        case("SpaceToDepth", 1, random("f32", 2, 2, 4, 2, 2), mode=mode, block_size="2", id=f"3-D {mode}"),
+        case("SpaceToDepth", 1, random("f32", 1, 2, 6), mode=mode, block_size="3", id=f"1-D {mode}"),
+    ]
+ROWS += [
+    # The specification's default; OpenVINO's reader has none.
+    case("DepthToSpace", 1, random("f32", 1, 8, 2, 3), mode="blocks_first", gives=random("f32", 1, 8, 2, 3), id="default block"),
+    facts_case("DepthToSpace", 1, "f32[?,8,?,3]", mode="blocks_first", block_size="2", id="dynamic"),
+    refuses("DepthToSpace", 1, "f32[1,6,2,2]", mode="blocks_first", block_size="2", says="6 channels cannot be split", id="uneven"),
+    facts_case("SpaceToDepth", 1, "f32[?,2,?,6]", mode="depth_first", block_size="2", id="dynamic"),
+    refuses("SpaceToDepth", 1, "f32[1,2,5,4]", mode="blocks_first", block_size="2", says="is no multiple of block_size 2", id="uneven"),
+]

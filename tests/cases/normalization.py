@@ -1,0 +1,54 @@
+"""Rows of normalisation."""
+
+from tests.support.cases import case, facts_case, random, refuses
+
+X = random("f32", 2, 4, 3, 5)
+C = [random("f32", 4, low=0.5, high=1.5, seed=i) for i in range(4)]
+H = [random("f16", 4, low=0.5, high=1.5, seed=i) for i in range(4)]
+ROWS = [
+    case("BatchNormInference", 5, X, *C, epsilon="0.001", id="2-D"),
+    case("BatchNormInference", 5, random("f32", 3, 4), *C, epsilon="0.01", id="no spatial axes"),
+    case("BatchNormInference", 5, random("f32", 1, 4, 2, 2, 2), *C, epsilon="1e-5", id="3-D"),
+    case("BatchNormInference", 5, random("f16", 2, 4, 3), *H, epsilon="0.001", id="f16"),
+    facts_case("BatchNormInference", 5, "f32[?,?,3]", *["f32[4]"] * 4, epsilon="0.001", id="dynamic"),
+    refuses("BatchNormInference", 5, "f32[2,4,3]", *["f32[5]"] * 4, epsilon="0.001", says="gamma has 5 numbers", id="other channels"),
+    refuses("BatchNormInference", 5, "f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"),
+    case("BatchNormInference", 1, C[0], C[1], X, C[2], C[3], epsilon="0.001", id="2-D"),
+    facts_case("BatchNormInference", 1, "f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", epsilon="0.001", id="dynamic"),
+    case("LRN", 1, X, [1], alpha="0.5", beta="0.75", bias="1", size="3", id="channels"),
+    case("LRN", 1, X, [2, 3], alpha="0.5", beta="0.75", bias="2", size="3", id="pixels"),
+    case("LRN", 1, X, [1], alpha="1e-4", beta="0.75", bias="1", size="5", id="usual numbers"),
+    case("LRN", 1, X, [1], alpha="0.5", beta="0.75", bias="1", size="2", id="even size"),
+    facts_case("LRN", 1, "f32[?,4,3]", [1], alpha="0.5", beta="0.75", bias="1", size="3", id="dynamic"),
+    case("GRN", 1, X, bias="0.3", id="f32"),
+    facts_case("GRN", 1, "f32[?,4,3]", bias="0.3", id="dynamic"),
+    case("GroupNormalization", 12, X, C[0], C[1], num_groups="2", epsilon="1e-5", id="two groups"),
+    case("GroupNormalization", 12, X, C[0], C[1], num_groups="4", epsilon="0.1", id="as many as channels"),
+    case("GroupNormalization", 12, random("f32", 2, 4, 6), C[0], C[1], num_groups="1", epsilon="1e-3", id="one group, 1-D"),
+    case("GroupNormalization", 12, random("f16", 2, 4, 6), H[0], H[1], num_groups="2", epsilon="1e-3", id="f16"),
+    facts_case("GroupNormalization", 12, "f32[?,?,3]", "f32[4]", "f32[4]", num_groups="2", epsilon="1e-5", id="dynamic"),
+    refuses("GroupNormalization", 12, "f32[2,4]", "f32[4]", "f32[4]", num_groups="3", epsilon="1e-5", says="into 3 groups", id="uneven"),
+    facts_case("MVN", 2, "f32[?,4,3]", eps="1e-5", id="dynamic"),
+    facts_case("MVN", 6, "f32[?,4,3]", [1], normalize_variance="true", eps="1e-5", eps_mode="inside_sqrt", id="dynamic"),
+    refuses("MVN", 6, "f32[2,3]", [4], normalize_variance="true", eps="1", eps_mode="inside_sqrt", says="out of range", id="axis"),
+    facts_case("NormalizeL2", 1, "f32[?,4,3]", [1], eps="1e-5", eps_mode="add", id="dynamic"),
+    refuses("NormalizeL2", 1, "f32[2,3]", [4], eps="1e-5", eps_mode="add", says="axis 4 is out of range", id="axis out of range"),
+]
+for across in ("true", "false"):
+    for variance in ("true", "false"):
+        ROWS.append(
+            case("MVN", 2, X, across_channels=across, normalize_variance=variance, eps="1e-3", id=f"across {across}, variance {variance}")
+        )
+for mode in ("inside_sqrt", "outside_sqrt"):
+    ROWS += [
+        case("MVN", 6, X, [2, 3], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}"),
+        case("MVN", 6, X, [-1], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}, last axis"),
+        case("MVN", 6, X, [1, 2, 3], normalize_variance="false", eps="1e-2", eps_mode=mode, id=f"{mode}, mean alone"),
+        case("MVN", 6, random("f16", 2, 4, 5), [2], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}, f16"),
+    ]
+for mode in ("add", "max"):
+    ROWS += [
+        case("NormalizeL2", 1, X, [1], eps="0.5", eps_mode=mode, id=f"{mode}, channels"),
+        case("NormalizeL2", 1, X, [1, 2, 3], eps="0.5", eps_mode=mode, id=f"{mode}, all but the batch"),
+        case("NormalizeL2", 1, X, [-1], eps="1e-9", eps_mode=mode, id=f"{mode}, last axis"),
+    ]

@@ -1,0 +1,84 @@
+"""Rows of pooling."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 1, 2, 6, 7)
+
+
+def texts(strides="2, 2", begin="0, 0", end="0, 0", kernel="3, 3", **more):
+    return {"strides": strides, "pads_begin": begin, "pads_end": end, "kernel": kernel} | more
+
+
+ROWS = []
+POOLS = [("MaxPool", 1, {}), ("MaxPool", 8, {}), ("MaxPool", 14, {})]
+POOLS += [("AvgPool", since, {"exclude-pad": flag}) for since in (1, 14, 16) for flag in ("true", "false")]
+for op, since, extra in POOLS:
+    with_dilations = (op, since) in (("MaxPool", 8), ("MaxPool", 14), ("AvgPool", 16))
+    what = f", exclude-pad {extra['exclude-pad']}" if extra else ""
+    two = {"dilations": "1, 1"} if with_dilations else {}
+    one = {"dilations": "1"} if with_dilations else {}
+    three = {"dilations": "1, 1, 1"} if with_dilations else {}
+    ROWS += [
+        case(op, since, X, **texts(**extra, **two), id=f"plain{what}"),
+        case(op, since, X, **texts(strides="1, 1", begin="1, 1", end="1, 1", **extra, **two), id=f"padded{what}"),
+        case(op, since, X, **texts(begin="1, 0", end="0, 2", **extra, **two), id=f"uneven{what}"),
+        case(op, since, X, **texts(rounding_type="ceil", **extra, **two), id=f"ceil{what}"),
+        case(op, since, X, **texts(begin="1, 1", end="1, 1", rounding_type="ceil", **extra, **two), id=f"ceil, padded{what}"),
+        case(op, since, X, **texts(auto_pad="same_upper", **extra, **two), id=f"same_upper{what}"),
+        case(op, since, X, **texts(auto_pad="same_lower", **extra, **two), id=f"same_lower{what}"),
+        case(op, since, X, **texts(auto_pad="valid", **extra, **two), id=f"valid{what}"),
+        case(op, since, random("f32", 2, 3, 9), **texts("2", "1", "1", "3", **extra, **one), id=f"1-D{what}"),
+        case(
+            op, since, random("f32", 1, 2, 4, 5, 4), **texts("1, 2, 1", "0, 1, 0", "0, 1, 1", "2, 3, 2", **extra, **three), id=f"3-D{what}"
+        ),
+        case(op, since, random("f16", 1, 2, 6, 6), **texts(**extra, **two), id=f"f16{what}"),
+        facts_case(op, since, "f32[?,2,?,7..9]", **texts(**extra, **two), id=f"dynamic{what}"),
+        facts_case(op, since, "f32[1,2,6..10,?]", **texts(auto_pad="same_upper", **extra, **two), id=f"dynamic same{what}"),
+    ]
+    if since >= 14:
+        for begin, end in (("0, 0", "0, 0"), ("1, 1", "1, 1"), ("1, 0", "0, 1")):
+            ROWS.append(
+                case(
+                    op,
+                    since,
+                    X,
+                    **texts("3, 3", begin, end, "2, 2", rounding_type="ceil_torch", **extra, **two),
+                    id=f"ceil_torch {begin}{end}{what}",
+                )
+            )
+    if with_dilations:
+        ROWS.append(case(op, since, X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}"))
+ROWS += [
+    refuses("MaxPool", 1, "f32[1,2,6]", **texts(), says="does not have a batch, channels and 2 spatial axes", id="other rank"),
+    refuses("MaxPool", 1, "f32[1,2,2,2]", **texts(), says="does not fit", id="kernel too large"),
+    refuses("AvgPool", 1, "f32[1,2,2,2]", **texts(), exclude_pad="true", says="does not fit", id="kernel too large"),
+    case("MaxPool", 1, typed("i32", [[[[1, 5, 2], [7, 3, 4], [0, -9, 8]]]]), **texts("1, 1", kernel="2, 2"), id="i32"),
+    case("MaxPool", 8, X, **texts(dilations="1, 1", index_element_type="i32"), id="i32 indices"),
+    case("MaxPool", 8, random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="2"), id="indices from axis 2"),
+    case("MaxPool", 8, random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="1"), id="indices from axis 1"),
+    case("AdaptiveAvgPool", 8, X, [3, 2], id="2-D"),
+    case("AdaptiveAvgPool", 8, X, [4, 5], id="2-D uneven"),
+    case("AdaptiveAvgPool", 8, random("f32", 2, 3, 7), [3], id="1-D"),
+    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], id="3-D"),
+    case("AdaptiveAvgPool", 8, X, [1, 1], id="global"),
+    facts_case("AdaptiveAvgPool", 8, "f32[?,2,?,7]", [3, 2], id="dynamic"),
+    facts_case("AdaptiveAvgPool", 8, "f32[1,2,6,7]", "i64[2]", id="sizes unknown"),
+    refuses("AdaptiveAvgPool", 8, "f32[1,2,6,7]", [3], says="output_shape has 1 numbers for 2 spatial axes", id="too few sizes"),
+    case("AdaptiveMaxPool", 8, X, [3, 2], index_element_type="i32", id="2-D"),
+    case("AdaptiveMaxPool", 8, X, [4, 5], index_element_type="i32", id="2-D uneven"),
+    case("AdaptiveMaxPool", 8, random("f32", 2, 3, 7), [3], index_element_type="i32", id="1-D"),
+    case("AdaptiveMaxPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], index_element_type="i32", id="3-D"),
+    # By hand: the greatest of three windows, with indices of 64 bits.
+    case(
+        "AdaptiveMaxPool",
+        8,
+        [[[1.0, 5.0, 2.0, 7.0, 3.0, 0.0]]],
+        [3],
+        index_element_type="i64",
+        gives=(np.array([[[5, 7, 3]]], np.float32), np.array([[[1, 3, 4]]])),
+        id="i64 indices",
+    ),
+    facts_case("AdaptiveMaxPool", 8, "f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),
+]

@@ -1,0 +1,28 @@
+"""Rows of FakeQuantize."""
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 2, 3, 4, low=-3, high=3)
+ROWS = [
+    case("FakeQuantize", 1, X, -2.0, 2.0, -2.0, 2.0, levels="256", id="256 levels"),
+    case("FakeQuantize", 1, X, -2.0, 2.0, 0.0, 1.0, levels="5", id="another range"),
+    case("FakeQuantize", 1, X, 0.0, 1.0, -1.0, 1.0, levels="2", id="two levels"),
+    # By the specification's formula; the CPU plugin gives the low bound throughout.
+    case("FakeQuantize", 1, [-3.0, 3.0], 2.0, -2.0, -1.0, 1.0, levels="16", gives=[-1.0, 1.0], id="input range upside down"),
+    case("FakeQuantize", 1, X, -2.0, 2.0, 2.0, -2.0, levels="16", id="output range upside down"),
+    case(
+        "FakeQuantize",
+        1,
+        X,
+        random("f32", 1, 3, 1, low=-2, high=-1),
+        random("f32", 1, 3, 1, low=1, high=2),
+        [[[-1.0]]],
+        [[[1.0]]],
+        levels="16",
+        id="one range a channel",
+    ),
+    case("FakeQuantize", 1, [0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
+    case("FakeQuantize", 1, random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
+    facts_case("FakeQuantize", 1, "f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
+    refuses("FakeQuantize", 1, "f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"),
+]

@@ -1,0 +1,48 @@
+"""Rows of reductions."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+NUMBERS = {"ReduceSum": 1, "ReduceMean": 1, "ReduceProd": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceL1": 4, "ReduceL2": 4}
+LOGICAL = ("ReduceLogicalAnd", "ReduceLogicalOr")
+ROWS = []
+for op, since in NUMBERS.items():
+    X = random("f32", 2, 3, 4, low=0.5, high=1.5)
+    ROWS += [
+        case(op, since, X, [1], keep_dims="true", id="middle kept"),
+        case(op, since, X, [1], keep_dims="false", id="middle"),
+        case(op, since, X, [0, 2], keep_dims="false", id="two axes"),
+        case(op, since, X, [-1], keep_dims="true", id="negative axis"),
+        case(op, since, X, 1, id="scalar axis, default"),
+        case(op, since, X, [0, 1, 2], id="all axes"),
+        case(op, since, random("f16", 2, 3, 4), [1, 2], keep_dims="true", id="f16"),
+        case(op, since, random("bf16", 2, 3, 4), [1, 2], keep_dims="true", id="bf16"),
+        case(op, since, random("i32", 2, 5, low=-9, high=9), [1], id="i32"),
+        case(op, since, random("i64", 2, 5, low=0, high=9), [1], keep_dims="true", id="i64"),
+        facts_case(op, since, "f32[?,3,2..5]", [1], keep_dims="true", id="dynamic kept"),
+        facts_case(op, since, "f32[?,3,2..5]", [0, -1], keep_dims="false", id="dynamic"),
+        facts_case(op, since, "f32[2,3,4]", "i64[1]", keep_dims="true", id="axes unknown, kept"),
+        facts_case(op, since, "f32[...]", [0], keep_dims="false", id="rank unknown"),
+        refuses(op, since, "f32[2,3]", [2], says="axis 2 is out of range for data of rank 2", id="axis out of range"),
+        refuses(op, since, "boolean[2,3]", [1], says="is no number", id="booleans"),
+    ]
+for op in LOGICAL:
+    X = random("boolean", 2, 3, 4)
+    ROWS += [
+        case(op, 1, X, [1], keep_dims="true", id="middle kept"),
+        case(op, 1, X, [0, 2], keep_dims="false", id="two axes"),
+        case(op, 1, X, [-1], id="negative axis, default"),
+        facts_case(op, 1, "boolean[?,3,2..5]", [1], keep_dims="true", id="dynamic"),
+        refuses(op, 1, "f32[2,3]", [1], says="is not boolean", id="floats"),
+    ]
+ROWS += [
+    case("ReduceSum", 1, random("f32", 2, 0), [1], gives=np.zeros(2, np.float32), id="of nothing"),
+    case("ReduceProd", 1, random("f32", 2, 0), [1], gives=np.ones(2, np.float32), id="of nothing"),
+    case("ReduceMean", 1, typed("i32", [[7, 8], [-7, -8]]), [1], id="i32 cut towards zero"),
+    # The CPU plugin saturates the sum at 255; that u8 arithmetic wraps is settled.
+    case("ReduceMean", 1, typed("u8", [[200, 100]]), [1], gives=np.array([22], np.uint8), id="u8"),
+    case("ReduceSum", 1, random("f32", 3), np.zeros(0, np.int64), gives=random("f32", 3), id="no axes"),
+    case("ReduceMax", 1, typed("i32", [[-5, -9]]), [1], id="negative i32"),
+    case("ReduceSum", 1, random("f32", 300, 7), [0], id="many"),
+]

@@ -1,0 +1,80 @@
+"""Rows of Slice and StridedSlice."""
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 4, 5, 6)
+
+
+def zeros(begin):
+    """A mask without bits: OpenVINO wants all masks of one length."""
+    return ", ".join("0" for _ in (begin if isinstance(begin, list) else [0, 0]))
+
+
+def strided(id, begin, end, strides=None, data=X, **masks):
+    texts = dict.fromkeys(("begin_mask", "end_mask"), zeros(begin)) | masks
+    return case("StridedSlice", 1, data, begin, end, *([] if strides is None else [strides]), **texts, id=id)
+
+
+def strided_facts(id, data, begin, end, strides=None, **masks):
+    texts = dict.fromkeys(("begin_mask", "end_mask"), zeros(begin)) | masks
+    return facts_case("StridedSlice", 1, data, begin, end, *([] if strides is None else [strides]), **texts, id=id)
+
+
+ROWS = [
+    case("Slice", 8, X, [1], [3], [1], id="first axis"),
+    case("Slice", 8, X, [1, 0], [4, 6], [2, 3], [0, 2], id="two axes with steps"),
+    case("Slice", 8, X, [-2], [100], [1], [-1], id="from the end, beyond it"),
+    case("Slice", 8, X, [3], [0], [-1], [1], id="backwards"),
+    case("Slice", 8, X, [-1], [-100], [-1], [1], id="backwards to the start"),
+    case("Slice", 8, X, [-1], [-100], [-2], [2], id="backwards by two"),
+    case("Slice", 8, X, [4], [2], [1], [1], id="nothing"),
+    case("Slice", 8, typed("i32", [1, 2, 3]), typed("i32", [0]), typed("i32", [2]), typed("i32", [1]), id="i32"),
+    facts_case("Slice", 8, "f32[?,2..9]", [1], [3], [1], [0], id="dynamic axis"),
+    facts_case("Slice", 8, "f32[?,2..9]", [1], [100], [1], [1], id="bounded axis"),
+    facts_case("Slice", 8, "f32[?,2..9]", [-3], [100], [1], [1], id="the last three"),
+    facts_case("Slice", 8, "f32[4,5]", "i64[1]", [3], [1], [0], id="start unknown"),
+    facts_case("Slice", 8, "f32[4,5]", [1], [3], [1], "i64[1]", id="axes unknown"),
+    facts_case("Slice", 8, "f32[...]", [1], [3], [1], [0], id="rank unknown"),
+    refuses("Slice", 8, "f32[4]", [0], [2], [0], says="step is 0", id="step 0"),
+    refuses("Slice", 8, "f32[4]", [0, 1], [2], [1], says="different lengths", id="lengths"),
+    refuses("Slice", 8, "f32[4]", [0], [2], [1], [3], says="axis 3 is out of range", id="axis out of range"),
+    strided("plain", [1, 0], [3, 4], [1, 2]),
+    strided("without strides", [1, 0], [3, 4]),
+    strided("begin_mask", [1, 2], [3, 4], [1, 1], begin_mask="0, 1"),
+    strided("end_mask", [1, 2], [3, 4], [1, 1], end_mask="1, 0"),
+    strided("negative", [-3, -4, -2], [-1, 100, 100], [1, 1, 1]),
+    strided("backwards", [3, 4], [0, 0], [-1, -2]),
+    strided("backwards to the start", [3, 4], [0, 0], [-1, -2], end_mask="1, 1"),
+    strided("backwards from the end", [0, 0], [1, 1], [-1, -1], begin_mask="1, 1"),
+    strided("new axis", [0, 1, 0], [0, 3, 5], [1, 1, 1], new_axis_mask="1, 0, 0"),
+    strided("new axis at the end", [0, 1, 0], [4, 3, 0], [1, 1, 1], new_axis_mask="0, 0, 1"),
+    strided("shrink", [2, 1], [3, 4], [1, 1], shrink_axis_mask="1, 0"),
+    strided("shrink from the end", [-1, 1], [0, 4], [1, 1], shrink_axis_mask="1, 0"),
+    strided("shrink all", [1, 2, 3], [2, 3, 4], [1, 1, 1], shrink_axis_mask="1, 1, 1"),
+    strided("ellipsis", [0, 1], [0, 4], [1, 2], ellipsis_mask="1, 0"),
+    strided("ellipsis in the middle", [1, 0, 2], [3, 0, 5], [1, 1, 1], ellipsis_mask="0, 1, 0"),
+    strided("ellipsis and shrink", [0, 1], [0, 2], [1, 1], ellipsis_mask="1, 0", shrink_axis_mask="0, 1"),
+    strided("ellipsis and new axis", [0, 0], [0, 0], [1, 1], ellipsis_mask="1, 0", new_axis_mask="0, 1"),
+    strided("i64 data", [1], [3], [1], data=typed("i64", [5, 6, 7, 8])),
+    strided("nothing", [3], [1], [1]),
+    strided_facts("dynamic", "f32[?,2..9,4]", [0, 1], [3, 100], [1, 1]),
+    strided_facts("dynamic, open", "f32[?,2..9,4]", [0, 1], [0, 0], [1, 2], end_mask="1, 1"),
+    strided_facts("dynamic, shrink", "f32[?,2..9,4]", [0, 1], [1, 0], [1, 1], shrink_axis_mask="1, 0", end_mask="0, 1"),
+    strided_facts("begin unknown", "f32[4,5]", "i64[2]", [3, 4], [1, 1]),
+    strided_facts("rank unknown", "f32[...]", [0, 1], [3, 4], [1, 1]),
+    refuses("StridedSlice", 1, "f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"),
+    refuses("StridedSlice", 1, "f32[4]", [0, 1], [2, 2], begin_mask="", end_mask="", says="2 axes are cut", id="too many axes"),
+    refuses(
+        "StridedSlice",
+        1,
+        "f32[4]",
+        [5],
+        [6],
+        [1],
+        begin_mask="",
+        end_mask="",
+        shrink_axis_mask="1",
+        says="index 5 is out of range",
+        id="index out of range",
+    ),
+]

@@ -1,0 +1,76 @@
+"""Rows of TopK, NonZero and CumSum."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 3, 7)
+TIES = [[1.0, 3.0, 3.0, 2.0, 3.0], [5.0, 5.0, 1.0, 1.0, 0.0]]
+ROWS = []
+for since in (1, 3, 11):
+    for mode in ("max", "min"):
+        ROWS += [
+            case("TopK", since, X, 3, axis="1", mode=mode, sort="value", id=f"{mode} by value"),
+            case("TopK", since, X, 3, axis="-1", mode=mode, sort="index", id=f"{mode} by index"),
+            case("TopK", since, X, 2, axis="0", mode=mode, sort="value", id=f"{mode}, axis 0"),
+        ]
+    ROWS += [
+        case("TopK", since, typed("i32", [[3, -5, 9, 0]]), 2, axis="1", mode="max", sort="value", id="i32"),
+        case("TopK", since, typed("u8", [[3, 255, 9, 0]]), 2, axis="1", mode="min", sort="value", id="u8"),
+        facts_case("TopK", since, "f32[?,7]", 3, axis="1", mode="max", sort="value", id="dynamic"),
+        facts_case("TopK", since, "f32[2,7]", "i64[]", axis="1", mode="max", sort="value", id="k unknown"),
+        facts_case("TopK", since, "f32[...]", 3, axis="1", mode="max", sort="value", id="rank unknown"),
+        refuses("TopK", since, "f32[2,7]", 3, axis="2", mode="max", sort="value", says="axis 2 is out of range", id="axis out of range"),
+        refuses("TopK", since, "f32[2,7]", 9, axis="1", mode="max", sort="value", says="k is 9, the axis has only 7", id="k too large"),
+    ]
+for since in (3, 11):
+    ROWS += [
+        case("TopK", since, X, 3, axis="1", mode="max", sort="value", index_element_type="i64", id="i64 indices"),
+        case("TopK", since, X, 3, axis="1", mode="max", sort="value", index_element_type="i32", id="i32 indices"),
+    ]
+ROWS += [
+    # Stable: of equal numbers the lower index first (specification of TopK-11).
+    case(
+        "TopK",
+        11,
+        TIES,
+        3,
+        axis="1",
+        mode="max",
+        sort="value",
+        stable="true",
+        index_element_type="i64",
+        gives=(np.array([[3, 3, 3], [5, 5, 1]], np.float32), np.array([[1, 2, 4], [0, 1, 2]])),
+        id="stable max",
+    ),
+    case(
+        "TopK",
+        11,
+        TIES,
+        3,
+        axis="1",
+        mode="min",
+        sort="value",
+        stable="true",
+        index_element_type="i64",
+        gives=(np.array([[1, 2, 3], [0, 1, 1]], np.float32), np.array([[0, 3, 1], [4, 2, 3]])),
+        id="stable min",
+    ),
+    case("NonZero", 3, [[0, 3, 0], [4, 0, 5]], id="i64"),
+    case("NonZero", 3, [[0.0, 3.0], [4.0, 0.0]], output_type="i32", id="f32 to i32"),
+    case("NonZero", 3, typed("boolean", [True, False, True]), output_type="i64", id="booleans"),
+    case("NonZero", 3, [0, 0], gives=np.zeros((1, 0), np.int64), id="none"),
+    facts_case("NonZero", 3, "f32[2,?]", output_type="i32", id="dynamic"),
+    facts_case("NonZero", 3, "f32[2,3]", id="bounded"),
+    facts_case("NonZero", 3, "f32[...]", id="rank unknown"),
+    facts_case("CumSum", 3, "f32[?,3]", 1, id="dynamic"),
+    refuses("CumSum", 3, "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
+    case("CumSum", 3, typed("i32", [1, 2, 3]), 0, id="i32"),
+    case("CumSum", 3, random("f16", 2, 5), 1, id="f16"),
+    case("CumSum", 3, X, -1, id="negative axis"),
+    # OpenVINO does not run it without an axis; 0 by the specification.
+    case("CumSum", 3, X, gives=np.cumsum(X.array, 0), id="default axis"),
+]
+for exclusive in ("false", "true"):
+    for reverse in ("false", "true"):
+        ROWS.append(case("CumSum", 3, X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"))

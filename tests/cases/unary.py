@@ -1,0 +1,52 @@
+"""Rows of functions of one tensor."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+WIDE = random("f32", 3, 17, low=-6, high=6)
+UNIT = random("f32", 3, 17, low=-0.99, high=0.99)
+POSITIVE = random("f32", 3, 17, low=0.01, high=9)
+ABOVE = random("f32", 3, 17, low=1, high=9)
+DOMAINS = {
+    "Abs": (1, WIDE), "Negative": (1, WIDE), "Sign": (1, WIDE), "Ceiling": (1, WIDE), "Floor": (1, WIDE), "Sqrt": (1, POSITIVE),
+    "Exp": (1, WIDE), "Log": (1, POSITIVE), "Sin": (1, WIDE), "Cos": (1, WIDE), "Tan": (1, UNIT), "Asin": (1, UNIT), "Acos": (1, UNIT),
+    "Atan": (1, WIDE), "Sinh": (1, WIDE), "Cosh": (1, WIDE), "Tanh": (1, WIDE), "Asinh": (4, WIDE), "Acosh": (4, ABOVE),
+    "Atanh": (4, UNIT), "Erf": (1, WIDE), "Relu": (1, WIDE), "Sigmoid": (1, WIDE), "SoftPlus": (4, WIDE), "SoftSign": (9, WIDE),
+    "Mish": (4, WIDE), "HSigmoid": (5, WIDE), "HSwish": (4, WIDE),
+}  # fmt: skip
+
+ROWS = []
+for op, (since, data) in DOMAINS.items():
+    ROWS += [
+        case(op, since, data, id="f32"),
+        case(op, since, np.float32(1.0), id="scalar"),
+        case(op, since, typed("f16", data.array[0]), id="f16"),
+        case(op, since, typed("bf16", data.array[0]), id="bf16"),
+        case(op, since, random("f32", 0, 3), gives=np.zeros((0, 3), np.float32), id="empty"),
+        facts_case(op, since, "f32[?,2..5]", id="dynamic"),
+        facts_case(op, since, "f16[...]", id="rank unknown"),
+        refuses(op, since, "boolean[3]", says="is no number", id="booleans"),
+    ]
+for op in ("Abs", "Negative", "Sign", "Relu"):
+    ROWS.append(case(op, 1, typed("i32", [-3, 0, 4]), id="i32"))
+ROWS += [
+    case("Abs", 1, typed("i64", [-3, 0, 4]), id="i64"),
+    case("Ceiling", 1, typed("i32", [-3, 0, 4]), gives=np.array([-3, 0, 4], np.int32), id="i32"),
+    case("Floor", 1, typed("i32", [-3, 0, 4]), gives=np.array([-3, 0, 4], np.int32), id="i32"),
+    case("Negative", 1, typed("f64", [-3, 0.5]), id="f64"),
+    case("Sigmoid", 1, [-100.0, 100.0, -np.inf, np.inf], id="far out"),
+    case("Exp", 1, [-200.0, 200.0, -np.inf], id="far out"),
+    case("Tanh", 1, [-100.0, 100.0], id="far out"),
+    case("Erf", 1, [-10.0, 10.0, 0.0, -np.inf], id="far out"),
+    case("SoftPlus", 4, [-100.0, 100.0, 30.0], id="far out"),
+    case("Mish", 4, [-100.0, 100.0, 30.0], id="far out"),
+    case("Sqrt", 1, [0.0, np.inf, 4.0], id="corners"),
+    case("Log", 1, [0.0, np.inf, 1.0], id="corners"),
+    case("Round", 5, [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_to_even", id="half_to_even"),
+    case("Round", 5, [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_away_from_zero", id="half_away_from_zero"),
+    case("Round", 5, [0.5, 1.5], id="default"),
+    case("Round", 5, typed("f16", [0.5, 1.5, -2.5]), mode="half_to_even", id="f16"),
+    case("Round", 5, typed("i32", [3, -4]), mode="half_to_even", gives=np.array([3, -4], np.int32), id="i32"),
+    facts_case("Round", 5, "f32[?,2..5]", mode="half_to_even", id="dynamic"),
+]
