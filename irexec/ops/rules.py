@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import PartialShape, Size, high, join, low, meet, shape_text, span
+from irexec.ir.dims import ANY, PartialShape, Size, high, join, low, may_equal, meet, shape_text, span
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 
@@ -26,6 +26,40 @@ def same_element(*facts: Fact) -> Element | None:
         check(found is None or fact.element is found, f"element types {found} and {fact.element} differ")
         found = fact.element
     return found
+
+
+def check_integers(fact: Fact, what: str) -> None:
+    """Raise OpError if the element type is known and none of integers."""
+    if fact.element is not None:
+        check(fact.element.is_integer, f"{what} has element type {fact.element}, expected integers")
+
+
+def check_scalar(fact: Fact, what: str) -> None:
+    """Raise OpError unless the tensor can be a scalar, or a vector of one number as many writers have it."""
+    vector = fact.shape is not None and len(fact.shape) == 1 and may_equal(fact.shape[0], 1)
+    check(fact.rank in (None, 0) or vector, f"{what} has shape {fact}, expected a scalar")
+
+
+def check_vector(fact: Fact, what: str) -> None:
+    """Raise OpError if the rank is known and not 1."""
+    check(fact.rank in (None, 1), f"{what} has rank {fact.rank}, expected 1")
+
+
+# No array has more axes; what asks for more is not worth listing.
+MOST_AXES = 64
+
+
+def length(fact: Fact) -> int | None:
+    """How many numbers a scalar or vector has; None if that is not known, or more than there can be axes."""
+    if fact.shape is None or len(fact.shape) > 1:
+        return None
+    count = fact.shape[0] if fact.shape else 1
+    return count if isinstance(count, int) and count <= MOST_AXES else None
+
+
+def open_shape(rank: int | None) -> PartialShape:
+    """A shape of unknown sizes; of unknown rank for None."""
+    return None if rank is None else (ANY,) * rank
 
 
 def normal_axis(axis: int, rank: int, what: str = "axis") -> int:

@@ -1,0 +1,230 @@
+"""Numbers written at their indices: ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate.
+
+Of several updates of one place the last counts. A minimum or maximum with NaN is NaN, where OpenVINO's
+two implementations differ from each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
+from irexec.ir.facts import Fact
+from irexec.kernels.indexing import from_front
+from irexec.ops.registry import op
+from irexec.ops.rules import check_integers, check_scalar, normal_axis, same_element
+
+ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
+NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
+
+# Booleans add up to "or" and multiply to "and" by themselves; their difference is "xor" (ScatterNDUpdate-15).
+_MERGES = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def _merge(target: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, reduction: str) -> None:
+    if reduction == "none":
+        target[index] = updates
+        return
+    merge = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else _MERGES[reduction]
+    with np.errstate(all="ignore"):
+        merge.at(target, index, updates)
+
+
+def _axis(axis: np.ndarray, rank: int) -> int:
+    return normal_axis(int(axis.reshape(-1)[0]), rank)
+
+
+def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
+    """Raise OpError unless the updates can have the expected shape."""
+    if updates is None:
+        return
+    text = f"updates {shape_text(updates)} do not fit {what}, expected {shape_text(expected)}"
+    check(len(updates) == len(expected), text)
+    check(all(map(may_equal, updates, expected)), text)
+
+
+@op("ScatterUpdate", since=3, symbolic=True)
+def scatter_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """``data`` with the slices at ``indices`` along ``axis`` replaced; negative indices are out of range.
+
+    ``updates`` have the shape of ``data`` with ``axis`` replaced by the shape of ``indices``. Source: ScatterUpdate-3.
+    """
+    place = _axis(axis, data.ndim)
+    result = data.copy()
+    result[(slice(None),) * place + (from_front(indices, data.shape[place], negative=False),)] = updates
+    return result
+
+
+@scatter_update_3.facts
+def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
+    kind = same_element(data, updates)
+    check_integers(indices, "indices")
+    check_integers(axis, "axis")
+    check_scalar(axis, "axis")
+    if data.shape is None or indices.shape is None:
+        return Fact(kind, data.shape)
+    check(len(data.shape) > 0, "data is a scalar")
+    rank = len(data.shape) + len(indices.shape) - 1
+    check(updates.rank in (None, rank), f"updates have rank {updates.rank}, expected {rank} for data {data} and indices {indices}")
+    place = axis.scalar("axis")
+    if place is not None:
+        place = normal_axis(place, len(data.shape))
+        expected = (*data.shape[:place], *indices.shape, *data.shape[place + 1 :])
+        _check_fits(updates.shape, expected, f"data {data} and indices {indices} along axis {place}")
+    return Fact(kind, data.shape)
+
+
+def _scatter_elements(
+    data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray, reduction: str, use_init_val: bool
+) -> np.ndarray:
+    place = _axis(axis, data.ndim)
+    grids = np.ogrid[tuple(slice(size) for size in indices.shape)]
+    along = from_front(indices, data.shape[place])
+    index = tuple(along if i == place else grid for i, grid in enumerate(grids))
+    result = data.copy()
+    if reduction == "mean":
+        return _means(result, index, updates, use_init_val)
+    if reduction != "none" and not use_init_val:
+        result[index] = _neutral(data.dtype, reduction)
+    _merge(result, index, updates, reduction)
+    return result
+
+
+def _neutral(dtype: np.dtype, reduction: str) -> Any:
+    """What a reduction starts from when the number in ``data`` does not count."""
+    if reduction in ("sum", "prod"):
+        return reduction == "prod"
+    if dtype == np.bool_:
+        return reduction == "min"
+    least, most = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return most if reduction == "min" else least
+
+
+def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_init_val: bool) -> np.ndarray:
+    """Sums over their number; of integers rounded down."""
+    counts = np.full(sums.shape, int(use_init_val), np.uint64 if sums.dtype == np.uint64 else np.int64)
+    if not use_init_val:
+        sums[index] = 0
+    _merge(sums, index, updates, "sum")
+    np.add.at(counts, index, 1)
+    counts = np.maximum(counts, 1)
+    with np.errstate(all="ignore"):
+        means = sums / counts if sums.dtype.kind == "f" else sums // counts
+    return means.astype(sums.dtype)
+
+
+def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
+    kind = same_element(data, updates)
+    check_integers(indices, "indices")
+    check_integers(axis, "axis")
+    check_scalar(axis, "axis")
+    place = axis.scalar("axis")
+    if indices.shape is not None:
+        _check_fits(updates.shape, indices.shape, f"indices {indices}")
+    shape = indices.shape if indices.shape is not None else updates.shape
+    if data.shape is not None and shape is not None:
+        check(len(data.shape) == len(shape), f"data {data} and indices {indices} have different ranks")
+    if data.shape is not None:
+        check(len(data.shape) > 0, "data is a scalar")
+        if place is not None:
+            normal_axis(place, len(data.shape))
+    return Fact(kind, data.shape)
+
+
+@op("ScatterElementsUpdate", since=3, symbolic=True)
+def scatter_elements_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """``data`` with each of ``updates`` put where it stands itself, but for its index along ``axis``.
+
+    ``indices`` and ``updates`` have one shape, of the rank of ``data``; negative indices count from the end.
+    Source: ScatterElementsUpdate-3.
+    """
+    return _scatter_elements(data, indices, updates, axis, "none", True)
+
+
+@scatter_elements_update_3.facts
+def _scatter_elements_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
+    return _scatter_elements_facts(data, indices, updates, axis)
+
+
+@op("ScatterElementsUpdate", since=12, symbolic=True, widen=True, tolerance=2e-6)
+def scatter_elements_update_12(
+    data: np.ndarray,
+    indices: np.ndarray,
+    updates: np.ndarray,
+    axis: np.ndarray,
+    *,
+    reduction: ElementsReduction = "none",
+    use_init_val: bool = True,
+) -> np.ndarray:
+    """As ScatterElementsUpdate-3, but updates can be merged with what is there, or with each other alone.
+
+    The mean of integers is rounded down. Without ``use_init_val`` a minimum of infinities is infinite,
+    as the specification has it; OpenVINO gives the greatest finite number. Source: ScatterElementsUpdate-12.
+    """
+    return _scatter_elements(data, indices, updates, axis, reduction, use_init_val)
+
+
+@scatter_elements_update_12.facts
+def _scatter_elements_update_12_facts(
+    data: Fact, indices: Fact, updates: Fact, axis: Fact, *, reduction: str = "none", use_init_val: bool = True
+) -> Fact:
+    if data.element is not None:
+        check(data.element.kind != "boolean" or reduction != "mean", "reduction mean is not defined for booleans")
+    return _scatter_elements_facts(data, indices, updates, axis)
+
+
+def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str) -> np.ndarray:
+    depth = indices.shape[-1]
+    places = from_front(indices, data.shape[:depth])
+    result = data.copy()
+    # One more axis in front, so that indices without numbers mean the whole of the data.
+    index = (np.zeros(indices.shape[:-1], np.int64), *np.moveaxis(places, -1, 0))
+    _merge(result[None], index, updates.reshape(indices.shape[:-1] + data.shape[depth:]), reduction)
+    return result
+
+
+def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
+    kind = same_element(data, updates)
+    check_integers(indices, "indices")
+    if indices.shape is None:
+        return Fact(kind, data.shape)
+    check(len(indices.shape) > 0, "indices are a scalar")
+    depth = indices.shape[-1]
+    if data.shape is None or not isinstance(depth, int):
+        return Fact(kind, data.shape)
+    check(depth <= len(data.shape), f"indices {indices} have {depth} numbers each, data {data} has fewer axes")
+    expected = (*indices.shape[:-1], *data.shape[depth:])
+    if expected or updates.rank != 1:
+        _check_fits(updates.shape, expected, f"data {data} and indices {indices}")
+    else:
+        check_scalar(updates, "the only update")
+    return Fact(kind, data.shape)
+
+
+@op("ScatterNDUpdate", since=4, symbolic=True)
+def scatter_nd_update_4(data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
+
+    ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
+    indices count from the end. Source: ScatterNDUpdate-3 (opset4).
+    """
+    return _scatter_nd(data, indices, updates, "none")
+
+
+@scatter_nd_update_4.facts
+def _scatter_nd_update_4_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
+    return _scatter_nd_facts(data, indices, updates)
+
+
+@op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
+def scatter_nd_update_15(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, reduction: NDReduction = "none") -> np.ndarray:
+    """As ScatterNDUpdate-3, but updates can be merged with what is there. Source: ScatterNDUpdate-15."""
+    return _scatter_nd(data, indices, updates, reduction)
+
+
+@scatter_nd_update_15.facts
+def _scatter_nd_update_15_facts(data: Fact, indices: Fact, updates: Fact, *, reduction: str = "none") -> Fact:
+    return _scatter_nd_facts(data, indices, updates)
