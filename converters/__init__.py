@@ -1,0 +1,49 @@
+"""Converters to OpenVINO IR: ``convert("model.onnx")`` gives a Model that irexec runs and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from irexec.analysis.model import Model
+from irexec.errors import ConversionError, InputError, OpError
+from irexec.ir.dims import PartialShape
+
+
+def convert(model: str | Path | Any, *, inputs: Mapping[str, PartialShape] | None = None) -> Model:
+    """Convert an ONNX model to IR.
+
+    Args:
+        model: the path of an .onnx file, or an onnx.ModelProto.
+        inputs: shapes for inputs, in place of those that the model declares.
+
+    Raises:
+        ConversionError: the file cannot be read, is no sound model, or has operators that cannot be
+            translated, each of which is named; or the package onnx is not installed.
+    """
+    try:
+        from converters.onnx.translate import translate
+    except ImportError as error:
+        raise ConversionError(f"converting needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+    return translate(model, dict(inputs or {}))
+
+
+def parse_input_spec(text: str) -> tuple[str, PartialShape]:
+    """A name and a shape from text such as ``x[1,3,?,2..8]``.
+
+    Raises:
+        InputError: the text is not of that form.
+    """
+    from irexec.analysis.model import parse_partial_shape
+
+    name, bracket, shape = text.rpartition("[")
+    if not bracket or not name or not shape.endswith("]"):
+        raise InputError(f"{text!r} is not of the form name[1,3,?,2..8]")
+    try:
+        return name, parse_partial_shape(shape[:-1])
+    except OpError as error:
+        raise InputError(f"{text!r}: {error}") from None
+
+
+__all__ = ["convert", "parse_input_spec"]

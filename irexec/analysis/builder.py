@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,9 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
-from irexec.kernels.packing import pack
+from irexec.kernels.packing import pack, packed_size
 from irexec.ops.attributes import REQUIRED, write_attribute, write_shape
+from irexec.ops.model import constant_value
 from irexec.ops.registry import OpDef, newest, resolve
 
 Operand = Value | np.ndarray | np.generic | int | float | bool | list | tuple
@@ -103,6 +105,10 @@ class Builder:
         """What is known of a value, its number included."""
         return self._walker.inference.facts[value]
 
+    def constant_array(self, value: Value) -> np.ndarray | None:
+        """The numbers of a constant of any size; None for a value that is no constant."""
+        return None if value.node.constant is None else constant_value(value.node.constant)
+
     def model(self) -> Model:
         """The model built."""
         return Model(name=self.graph.name, nodes=self.graph.nodes)
@@ -135,6 +141,11 @@ class Builder:
         node.outputs.append(value)
         self._walker.inference.facts[value] = fact
         return value
+
+
+def packed_size_of(element: Element, shape: Sequence[int]) -> int:
+    """How many bytes a constant of this type and shape takes; raises OpError for strings."""
+    return packed_size(element.name, math.prod(shape))
 
 
 def _array(array: Any, element: Element | None) -> np.ndarray:

@@ -149,6 +149,11 @@ def declare(graph: Graph, inference: Inference) -> None:
                 port.fact = port.source.fact
 
 
+def parse_partial_shape(text: str) -> PartialShape:
+    """A partial shape from text such as ``1,3,?,2..8``; raises OpError for anything else."""
+    return parse_shape(text)
+
+
 def _partial_shape(key: Any, shape: ShapeLike) -> PartialShape:
     if shape is None:
         return None

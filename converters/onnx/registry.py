@@ -1,0 +1,82 @@
+"""Translations of ONNX operators: ``@translates("Squeeze", since=13)``.
+
+A translation's signature is the schema: after the context ``b`` come the inputs (None where absent,
+``*inputs`` for any number), then keyword-only attributes with their defaults. It returns a Value, or
+a tuple of them. The newest that is not newer than the model's opset counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation: from which opset of its domain on it counts, and the function."""
+
+    since: int
+    function: Callable[..., Any]
+    attributes: frozenset[str]
+    required: frozenset[str]
+    takes_any: bool
+    most_inputs: int | None
+    least_inputs: int
+
+
+_TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
+
+
+def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function translates these operators from opset ``since`` of ``domain`` on."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for type in types:
+            add(type, since, domain, function)
+        return function
+
+    return register
+
+
+def add(type: str, since: int, domain: str, function: Callable[..., Any]) -> None:
+    """Register a translation; tables use it directly."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    translation = Translation(
+        since,
+        function,
+        frozenset(p.name for p in keyword),
+        frozenset(p.name for p in keyword if p.default is p.empty),
+        any(p.kind is p.VAR_KEYWORD for p in parameters),
+        None if variadic else len(positional),
+        sum(p.default is p.empty for p in positional),
+    )
+    _TRANSLATIONS.setdefault((domain, type), []).append(translation)
+
+
+@functools.cache
+def _load() -> None:
+    import converters.onnx.ops
+
+    for module in pkgutil.iter_modules(converters.onnx.ops.__path__):
+        importlib.import_module(f"converters.onnx.ops.{module.name}")
+
+
+def find(type: str, domain: str, opset: int) -> Translation | None:
+    """The translation of an operator in an opset; None if there is none."""
+    _load()
+    fitting = [t for t in _TRANSLATIONS.get((domain, type), ()) if t.since <= opset]
+    return max(fitting, key=lambda t: t.since) if fitting else None
+
+
+def operators() -> list[tuple[str, str]]:
+    """Every (domain, operator) that can be translated."""
+    _load()
+    return sorted(_TRANSLATIONS)

@@ -1,0 +1,129 @@
+"""ONNX tensors as IR constants: inside the file, outside of it, sparse, of every type IR has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from irexec.errors import ConversionError, UnsupportedError
+from irexec.ir.constants import Constant
+from irexec.ir.elements import Element, element
+
+_TYPES = {
+    TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16", TensorProto.INT16: "i16",
+    TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string", TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16",
+    TensorProto.DOUBLE: "f64", TensorProto.UINT32: "u32", TensorProto.UINT64: "u64", TensorProto.BFLOAT16: "bf16",
+    TensorProto.FLOAT8E4M3FN: "f8e4m3", TensorProto.FLOAT8E5M2: "f8e5m2", TensorProto.UINT4: "u4", TensorProto.INT4: "i4",
+}  # fmt: skip
+for _name, _spelled in (("FLOAT4E2M1", "f4e2m1"), ("FLOAT8E8M0", "f8e8m0"), ("UINT2", "u2")):
+    if hasattr(TensorProto, _name):
+        _TYPES[getattr(TensorProto, _name)] = _spelled
+
+
+def element_of(data_type: int) -> Element:
+    """The element type of IR for an ONNX one.
+
+    Raises:
+        UnsupportedError: IR has none (complex numbers, the FNUZ floats).
+    """
+    if data_type not in _TYPES:
+        known = TensorProto.DataType.values()
+        raise UnsupportedError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is no type of IR")
+    return element(_TYPES[data_type])
+
+
+def array_of(tensor: TensorProto, folder: Path | None = None) -> tuple[np.ndarray, Element]:
+    """The numbers of a tensor in the carrier of its element type.
+
+    Raises:
+        ConversionError: the tensor is damaged, or its data is not there.
+        UnsupportedError: IR does not have its type.
+    """
+    kind = element_of(tensor.data_type)
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise ConversionError(f"tensor {tensor.name!r} has its data outside the file, which is not allowed here")
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise ConversionError(f"tensor {tensor.name!r} is damaged: {error}") from None
+    if kind.kind == "string":
+        texts = [value.decode() if isinstance(value, bytes) else str(value) for value in array.ravel().tolist()]
+        return np.array(texts, object).reshape(array.shape), kind
+    return np.asarray(array).astype(kind.carrier), kind
+
+
+def constant_of(tensor: TensorProto, folder: Path | None) -> Constant | None:
+    """A tensor outside the file as a constant that is mapped when it is used; None for one inside it.
+
+    Raises:
+        ConversionError: the file is not in the model's folder, not there, or too short.
+    """
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return None
+    kind = element_of(tensor.data_type)
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    path = _inside(tensor.name, entries.get("location", ""), folder)
+    from irexec.analysis.builder import packed_size_of
+
+    shape = tuple(tensor.dims)
+    needed = packed_size_of(kind, shape)
+    offset = _number(tensor.name, entries, "offset", 0)
+    size = _number(tensor.name, entries, "length", needed)
+    if size != needed:
+        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes outside the file, {kind}{list(shape)} takes {needed}")
+    if path.stat().st_size < offset + size:
+        raise ConversionError(
+            f"tensor {tensor.name!r} is at {offset}..{offset + size} of {path.name}, which has {path.stat().st_size} bytes"
+        )
+    return Constant(kind, shape, _fetch(path, offset, size), size)
+
+
+def _fetch(path: Path, offset: int, size: int) -> Callable[[], np.ndarray]:
+    def fetch() -> np.ndarray:
+        if size == 0:
+            return np.zeros(0, np.uint8)
+        return np.memmap(path, np.uint8, "r", offset, (size,)).view(np.ndarray)
+
+    return fetch
+
+
+def _inside(name: str, location: str, folder: Path | None) -> Path:
+    """The path of external data, which must lie in the model's own folder."""
+    if folder is None:
+        raise ConversionError(f"tensor {name!r} has its data outside the file, and the model has no folder")
+    path = (folder / location).resolve()
+    if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
+        raise ConversionError(f"tensor {name!r} has its data at {location!r}, which is not in the model's folder")
+    if not path.is_file():
+        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which is not there")
+    return path
+
+
+def _number(name: str, entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ConversionError(f"tensor {name!r} has {key} {text[:40]!r} outside the file")
+    return int(text)
+
+
+def dense_of(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
+    """A sparse tensor with its zeros.
+
+    Raises:
+        ConversionError: its indices are out of range.
+    """
+    values, kind = array_of(sparse.values)
+    indices, _ = array_of(sparse.indices)
+    shape = tuple(sparse.dims)
+    dense = np.zeros(shape, kind.carrier)
+    places = indices.ravel() if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape, mode="clip")
+    if places.size and (places.min() < 0 or places.max() >= dense.size):
+        raise ConversionError(f"sparse tensor {sparse.values.name!r} has indices beyond its shape {list(shape)}")
+    dense.reshape(-1)[places] = values
+    return dense, kind
