@@ -145,11 +145,7 @@ def _translation(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation
 
 def _unsupported(model: onnx.ModelProto) -> list[str]:
     opsets = _opsets(model)
-    return [
-        f"node {node.name or (node.output[0] if node.output else '')!r} ({node.domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(_DOMAINS.get(node.domain, node.domain), '?')})"
-        for node in _nodes(model.graph)
-        if _translation(node, opsets) is None
-    ]
+    return [_where(node, opsets) for node in _nodes(model.graph) if _translation(node, opsets) is None]
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -177,6 +173,7 @@ class _Graph:
             self._node(node)
         for output in self.graph.output:
             self.builder.result(self._value(output.name, f"output {output.name!r} of the graph"), name=f"{output.name}/sink_port_0")
+        self.builder.drop_unused()
         return self.builder.model()
 
     def _parameters(self) -> None:

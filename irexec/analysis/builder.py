@@ -109,6 +109,19 @@ class Builder:
         """The numbers of a constant of any size; None for a value that is no constant."""
         return None if value.node.constant is None else constant_value(value.node.constant)
 
+    def drop_unused(self) -> None:
+        """Leave out the layers, Parameters apart, on which no Result and no Assign depends; ids are given anew."""
+        needed: set[Node] = set()
+        waiting = [*self.graph.results, *self.graph.sinks]
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                waiting += [value.node for value in node.inputs if value is not None]
+        self.graph.nodes = [node for node in self.graph.nodes if node in needed or node.type == "Parameter"]
+        for number, node in enumerate(self.graph.nodes):
+            node.id = number
+
     def model(self) -> Model:
         """The model built."""
         return Model(name=self.graph.name, nodes=self.graph.nodes)

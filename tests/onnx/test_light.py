@@ -1,0 +1,63 @@
+"""Nine published networks inside the onnx package: converted, validated, run, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import converters
+import irexec
+from irexec.ir.equal import differences
+
+_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+_NETWORKS = sorted(path.stem for path in _FOLDER.glob("light_*.onnx"))
+
+
+def test_there_are_nine() -> None:
+    assert len(_NETWORKS) == 9
+
+
+@pytest.fixture(scope="module", params=_NETWORKS)
+def network(request: pytest.FixtureRequest) -> tuple[str, irexec.Model]:
+    return request.param, converters.convert(_FOLDER / f"{request.param}.onnx")
+
+
+def _input(model: irexec.Model) -> dict[str, np.ndarray]:
+    """What the package's own generator of the expected outputs feeds: 0, 1, 2, ... over the number of elements."""
+    port = model.inputs[0]
+    shape = tuple(int(size) for size in port.shape or () if isinstance(size, int))
+    count = int(np.prod(shape))
+    return {port.name: (np.arange(count, dtype=np.float32).reshape(shape) / np.float32(count)).astype(np.float32)}
+
+
+def _expected(name: str) -> np.ndarray:
+    tensor = onnx.TensorProto.FromString((_FOLDER / f"{name}_output_0.pb").read_bytes())
+    return numpy_helper.to_array(tensor)
+
+
+def test_validates_clean(network: tuple[str, irexec.Model]) -> None:
+    assert [str(finding) for finding in irexec.validate(network[1])] == []
+
+
+def test_gives_what_the_package_says(network: tuple[str, irexec.Model], tmp_path: Path) -> None:
+    name, model = network
+    irexec.save_model(model, tmp_path / "m.xml")
+    read = irexec.read_model(tmp_path / "m.xml")
+    assert differences(model, read) == []
+    result = irexec.compile_model(read)(_input(read))
+    np.testing.assert_allclose(result[0], _expected(name), rtol=1e-3, atol=1e-7)
+
+
+def test_openvino_loads_it_and_agrees(network: tuple[str, irexec.Model], tmp_path: Path, live: bool) -> None:
+    ov = pytest.importorskip("openvino") if live else None
+    if ov is None:
+        return
+    name, model = network
+    irexec.save_model(model, tmp_path / "m.xml")
+    compiled = ov.Core().compile_model(tmp_path / "m.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    theirs = compiled(list(_input(model).values()))[0]
+    np.testing.assert_allclose(irexec.compile_model(model)(_input(model))[0], theirs, rtol=1e-3, atol=1e-7)
