@@ -49,8 +49,7 @@ class Builder:
         """
         values = _array(array, element)
         kind = element or element_of(values.dtype)
-        packed = pack(kind.name, values)
-        return self.raw_constant(Constant(kind, values.shape, lambda: packed, packed.nbytes), name, names)
+        return self.raw_constant(packed(values, kind), name, names)
 
     def raw_constant(self, constant: Constant, name: str | None = None, names: Sequence[str] = ()) -> Value:
         """A constant whose packed bytes are there already, perhaps in a file."""
@@ -95,11 +94,24 @@ class Builder:
         node.ports = [Input(value, value.fact) for value in values]
         return self._infer(node, names)
 
+    def repeat(self, node: Node, *inputs: Value) -> tuple[Value, ...]:
+        """Add the operation of another graph's node, with its name and tensor names, on new inputs."""
+        copy = self._node(node.type, node.version, node.name, dict(node.attributes))
+        copy.bodies, copy.constant = dict(node.bodies), node.constant
+        copy.ports = [Input(value, value.fact) for value in inputs]
+        facts = as_tuple(self._walker.built(copy))
+        return tuple(self._output(copy, fact, old.names) for fact, old in zip(facts, node.outputs, strict=False))
+
     def result(self, value: Value, name: str | None = None) -> Node:
         """An output of the model."""
         node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})
         node.ports.append(Input(value, value.fact))
         return node
+
+    def rename(self, node: Node, name: str) -> None:
+        """Call a layer ``name``, made unique if it is taken."""
+        self._names.discard(node.name)
+        node.name = self._unique(name)
 
     def fact(self, value: Value) -> Fact:
         """What is known of a value, its number included."""
@@ -154,6 +166,12 @@ class Builder:
         node.outputs.append(value)
         self._walker.inference.facts[value] = fact
         return value
+
+
+def packed(array: np.ndarray, element: Element) -> Constant:
+    """A constant of numbers in the carrier of their element type."""
+    raw = pack(element.name, array)
+    return Constant(element, array.shape, lambda: raw, raw.nbytes)
 
 
 def packed_size_of(element: Element, shape: Sequence[int]) -> int:

@@ -67,7 +67,9 @@ def _sum(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
-    """Of integers: the sum, which wraps, divided by the count and cut towards zero."""
+    """Of floats in double precision; of integers the sum, which wraps, divided by the count and cut towards zero."""
+    if x.dtype == np.float32:
+        return np.mean(x, axis=axes, keepdims=keep, dtype=np.float64).astype(np.float32)
     total = _sum(x, axes, keep)
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if x.dtype.kind == "f":
