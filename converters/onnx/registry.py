@@ -24,7 +24,6 @@ class Translation:
     function: Callable[..., Any]
     attributes: frozenset[str]
     required: frozenset[str]
-    takes_any: bool
     most_inputs: int | None
     least_inputs: int
 
@@ -54,7 +53,6 @@ def add(type: str, since: int, domain: str, function: Callable[..., Any]) -> Non
         function,
         frozenset(p.name for p in keyword),
         frozenset(p.name for p in keyword if p.default is p.empty),
-        any(p.kind is p.VAR_KEYWORD for p in parameters),
         None if variadic else len(positional),
         sum(p.default is p.empty for p in positional),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from irexec.analysis.builder import packed, packed_size_of
 from irexec.errors import ConversionError, UnsupportedError
 from irexec.ir.constants import Constant
 from irexec.ir.elements import Element, element
 
-_TYPES = {
-    TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16", TensorProto.INT16: "i16",
-    TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string", TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16",
+_TYPES: dict[int, str] = {
+    TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16",
+    TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string", TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16",
     TensorProto.DOUBLE: "f64", TensorProto.UINT32: "u32", TensorProto.UINT64: "u64", TensorProto.BFLOAT16: "bf16",
     TensorProto.FLOAT8E4M3FN: "f8e4m3", TensorProto.FLOAT8E5M2: "f8e5m2", TensorProto.UINT4: "u4", TensorProto.INT4: "i4",
 }  # fmt: skip
@@ -36,11 +38,38 @@ def element_of(data_type: int) -> Element:
     return element(_TYPES[data_type])
 
 
-def array_of(tensor: TensorProto, folder: Path | None = None) -> tuple[np.ndarray, Element]:
-    """The numbers of a tensor in the carrier of its element type.
+def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | None) -> Constant:
+    """A tensor as a constant; one outside the file is mapped when it is used.
+
+    Args:
+        tensor: dense or sparse.
+        folder: where the model lies, and its external data must; None if it lies nowhere.
 
     Raises:
-        ConversionError: the tensor is damaged, or its data is not there.
+        ConversionError: the tensor is damaged, or its data is not there, or not in the folder.
+        UnsupportedError: IR does not have its type.
+    """
+    if isinstance(tensor, onnx.SparseTensorProto):
+        array, kind = _dense(tensor)
+        return packed(array, kind)
+    if any(size < 0 for size in tensor.dims):
+        raise ConversionError(f"tensor {tensor.name!r} has the shape {list(tensor.dims)}")
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _external(tensor, folder)
+    kind = element_of(tensor.data_type)
+    if kind.kind == "string" or not tensor.HasField("raw_data"):
+        return packed(*array_of(tensor))
+    raw, needed = np.frombuffer(tensor.raw_data, np.uint8), packed_size_of(kind, tensor.dims)
+    if len(raw) != needed:
+        raise ConversionError(f"tensor {tensor.name!r} has {len(raw)} bytes, {kind}{list(tensor.dims)} takes {needed}")
+    return Constant(kind, tuple(tensor.dims), lambda: raw, needed)
+
+
+def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
+    """The numbers of a tensor inside the file, in the carrier of its element type.
+
+    Raises:
+        ConversionError: the tensor is damaged.
         UnsupportedError: IR does not have its type.
     """
     kind = element_of(tensor.data_type)
@@ -51,35 +80,26 @@ def array_of(tensor: TensorProto, folder: Path | None = None) -> tuple[np.ndarra
     except (ValueError, TypeError) as error:
         raise ConversionError(f"tensor {tensor.name!r} is damaged: {error}") from None
     if kind.kind == "string":
-        texts = [value.decode() if isinstance(value, bytes) else str(value) for value in array.ravel().tolist()]
+        texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in array.ravel().tolist()]
         return np.array(texts, object).reshape(array.shape), kind
     return np.asarray(array).astype(kind.carrier), kind
 
 
-def constant_of(tensor: TensorProto, folder: Path | None) -> Constant | None:
-    """A tensor outside the file as a constant that is mapped when it is used; None for one inside it.
-
-    Raises:
-        ConversionError: the file is not in the model's folder, not there, or too short.
-    """
-    if tensor.data_location != TensorProto.EXTERNAL:
-        return None
+def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     kind = element_of(tensor.data_type)
+    if kind.kind == "string":
+        raise ConversionError(f"tensor {tensor.name!r} has its strings outside the file, which ONNX does not allow")
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(tensor.name, entries.get("location", ""), folder)
-    from irexec.analysis.builder import packed_size_of
-
-    shape = tuple(tensor.dims)
-    needed = packed_size_of(kind, shape)
+    needed = packed_size_of(kind, tensor.dims)
     offset = _number(tensor.name, entries, "offset", 0)
     size = _number(tensor.name, entries, "length", needed)
     if size != needed:
-        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes outside the file, {kind}{list(shape)} takes {needed}")
+        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes outside the file, {kind}{list(tensor.dims)} takes {needed}")
     if path.stat().st_size < offset + size:
-        raise ConversionError(
-            f"tensor {tensor.name!r} is at {offset}..{offset + size} of {path.name}, which has {path.stat().st_size} bytes"
-        )
-    return Constant(kind, shape, _fetch(path, offset, size), size)
+        has = f"{path.name}, which has {path.stat().st_size} bytes"
+        raise ConversionError(f"tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
+    return Constant(kind, tuple(tensor.dims), _fetch(path, offset, size), size)
 
 
 def _fetch(path: Path, offset: int, size: int) -> Callable[[], np.ndarray]:
@@ -112,18 +132,15 @@ def _number(name: str, entries: dict[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-def dense_of(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
-    """A sparse tensor with its zeros.
-
-    Raises:
-        ConversionError: its indices are out of range.
-    """
+def _dense(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
+    """A sparse tensor with its zeros; indices are linear, or one row of coordinates for each value."""
     values, kind = array_of(sparse.values)
     indices, _ = array_of(sparse.indices)
     shape = tuple(sparse.dims)
-    dense = np.zeros(shape, kind.carrier)
-    places = indices.ravel() if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape, mode="clip")
-    if places.size and (places.min() < 0 or places.max() >= dense.size):
+    limits = np.array(shape if indices.ndim == 2 else (math.prod(shape),), np.int64)
+    rows = indices.reshape(len(values), -1)
+    if rows.shape[1] != len(limits) or ((rows < 0) | (rows >= limits)).any():
         raise ConversionError(f"sparse tensor {sparse.values.name!r} has indices beyond its shape {list(shape)}")
-    dense.reshape(-1)[places] = values
+    dense = np.zeros(shape, kind.carrier)
+    dense.reshape(-1)[np.ravel_multi_index(tuple(rows.T), tuple(limits.tolist()))] = values
     return dense, kind

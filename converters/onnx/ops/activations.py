@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from converters.onnx.translate import Context
+from converters.onnx.context import Context
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from converters.onnx.context import Context
 from converters.onnx.registry import add, translates
-from converters.onnx.translate import Context
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+from converters.onnx.context import Context
 from converters.onnx.ops.activations import activated
 from converters.onnx.ops.windows import ir_auto_pad
 from converters.onnx.registry import translates
-from converters.onnx.translate import Context
 from irexec.errors import OpError
 from irexec.ir.elements import F32, I32
 from irexec.ir.graph import Value

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from converters.onnx.context import Context
 from converters.onnx.ops.activations import activated
 from converters.onnx.ops.convolution import conv, conv_transpose
 from converters.onnx.ops.normalization import batch_normalization, instance_normalization
 from converters.onnx.ops.pooling import average_pool, global_average_pool, max_pool
 from converters.onnx.registry import translates
-from converters.onnx.translate import Context
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.ms.internal.nhwc"

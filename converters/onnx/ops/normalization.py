@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from converters.onnx.translate import Context
 from irexec.errors import ConversionError, OpError
 from irexec.ir.elements import F32, Element
 from irexec.ir.graph import Value

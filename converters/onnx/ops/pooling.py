@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.ops.windows import ir_auto_pad, same_pads
 from converters.onnx.registry import translates
-from converters.onnx.translate import Context
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.ops.convolution import conv
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
-from converters.onnx.translate import Context
 from irexec.ir.elements import F32, U8, Element
 from irexec.ir.graph import Value
 

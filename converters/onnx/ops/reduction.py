@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.ops.shape import flattened
 from converters.onnx.registry import add, translates
-from converters.onnx.translate import Context
 from irexec.errors import OpError
 from irexec.ir.elements import BOOLEAN, F32, I32
 from irexec.ir.graph import Value

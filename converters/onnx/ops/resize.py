@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from converters.onnx.translate import Context
 from irexec.errors import OpError
 from irexec.ir.elements import F32
 from irexec.ir.graph import Value

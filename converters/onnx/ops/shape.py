@@ -6,32 +6,29 @@ from typing import Any
 
 import numpy as np
 
+from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from converters.onnx.tensors import array_of, dense_of
-from converters.onnx.translate import Context
+from converters.onnx.tensors import array_of, constant_of
 from irexec.errors import OpError
+from irexec.ir.elements import F32, I64, STRING
 from irexec.ir.graph import Value
 
 
 @translates("Constant")
-def constant(b: Context, **attributes: Any) -> Value:
-    """One of value, value_float(s), value_int(s), value_string(s), sparse_value."""
-    if len(attributes) != 1:
-        raise OpError(f"has {len(attributes)} values, expected one")
-    name, value = next(iter(attributes.items()))
-    if name == "value":
-        array, kind = array_of(value)
-        return b.constant(array, kind)
-    if name == "sparse_value":
-        array, kind = dense_of(value)
-        return b.constant(array, kind)
-    if name in ("value_float", "value_floats"):
-        return b.constant(np.asarray(value, np.float32))
-    if name in ("value_int", "value_ints"):
-        return b.constant(np.asarray(value, np.int64))
-    if name in ("value_string", "value_strings"):
-        return b.constant(np.asarray(value, object))
-    raise OpError(f"attribute {name!r} is not known")
+def constant(
+    b: Context, *, value: Any = None, sparse_value: Any = None, value_float: float | None = None, value_floats: list[float] | None = None,
+    value_int: int | None = None, value_ints: list[int] | None = None, value_string: str | None = None, value_strings: list[str] | None = None,
+) -> Value:  # fmt: skip
+    """The one value that is given."""
+    tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
+    listed = [(value_float, F32), (value_floats, F32), (value_int, I64), (value_ints, I64), (value_string, STRING), (value_strings, STRING)]
+    numbers = [(number, kind) for number, kind in listed if number is not None]
+    if len(tensors) + len(numbers) != 1:
+        raise OpError(f"it has {len(tensors) + len(numbers)} values, expected one")
+    if tensors:
+        return b.builder.raw_constant(constant_of(tensors[0], None), b.name)
+    number, kind = numbers[0]
+    return b.constant(np.asarray(number, kind.carrier), kind)
 
 
 @translates("ConstantOfShape", since=9)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from converters.onnx.context import Context
 from converters.onnx.registry import add, translates
 from converters.onnx.tensors import element_of
-from converters.onnx.translate import Context
 from irexec.errors import ConversionError
 from irexec.ir.elements import BOOLEAN, F32, Element
 from irexec.ir.graph import Value

@@ -1,0 +1,143 @@
+"""Opening an ONNX model: what is no model, and what cannot be translated, is said before anything is built."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import AttributeProto, inliner
+
+from converters.onnx.registry import Translation, find
+from irexec.errors import ConversionError
+
+NEWEST_OPSET = 28
+"""The newest opset of ai.onnx whose operators are known."""
+
+_ALIASES = {"ai.onnx": ""}
+
+
+def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+    """The model, its local functions inlined, and the folder in which its external data may lie.
+
+    Raises:
+        ConversionError: the file cannot be read or is no ONNX model.
+    """
+    if isinstance(source, onnx.ModelProto):
+        return _checked(source, "the model"), None
+    path = Path(source)
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except OSError as error:
+        raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (DecodeError, ValueError) as error:
+        raise ConversionError(f"{path}: not an ONNX model: {error}") from None
+    return _checked(model, str(path)), path.parent
+
+
+def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    if not model.HasField("graph"):
+        raise ConversionError(f"{where}: not an ONNX model: it has no graph")
+    if len(model.functions):
+        try:
+            model = inliner.inline_local_functions(model)
+        except Exception as error:
+            # The inliner is C++ and raises classes of its own, which have no common base but Exception.
+            raise ConversionError(f"{where}: the model's own functions cannot be inlined: {error}") from None
+    version = opsets_of(model)[""]
+    if version > NEWEST_OPSET:
+        warnings.warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest known; it is taken for that", stacklevel=2)
+    return model
+
+
+def domain_of(node: onnx.NodeProto) -> str:
+    """The domain of a node, "" for ai.onnx."""
+    return _ALIASES.get(node.domain, node.domain)
+
+
+def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain. Those of ONNX Runtime are often used without being imported."""
+    found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
+    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+
+
+def translation_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation | None:
+    """How to translate a node; None if that is not known."""
+    domain = domain_of(node)
+    return find(node.op_type, domain, opsets.get(domain, 1))
+
+
+def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
+    """A node for a message: its name, domain, operator and opset."""
+    name = node.name or next(filter(None, node.output), "")
+    domain = domain_of(node)
+    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"
+
+
+def unsupported(model: onnx.ModelProto) -> list[str]:
+    """Every node, those of subgraphs too, that has no translation."""
+    opsets = opsets_of(model)
+    return [describe(node, opsets) for node in _nodes(model.graph) if translation_of(node, opsets) is None]
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            inner = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
+            for subgraph in inner:
+                yield from _nodes(subgraph)
+
+
+def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> list[onnx.NodeProto]:
+    """The nodes, producers before their consumers, whatever the order in the file.
+
+    Args:
+        nodes: the nodes of a graph.
+        taken: names that are no node's output, and what they are.
+        opsets: for messages.
+
+    Raises:
+        ConversionError: nodes feed each other in a circle, or a value has two producers.
+    """
+    producers = _producers(nodes, taken, opsets)
+    needs = [{producers[name] for name in _used(node) if name in producers} for node in nodes]
+    waiting = [len(need) for need in needs]
+    consumers: list[list[int]] = [[] for _ in nodes]
+    for i, need in enumerate(needs):
+        for producer in need:
+            consumers[producer].append(i)
+    ready = [i for i, count in enumerate(waiting) if count == 0]
+    for i in ready:
+        for consumer in consumers[i]:
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                ready.append(consumer)
+    if len(ready) < len(nodes):
+        stuck = next(i for i, count in enumerate(waiting) if count)
+        raise ConversionError(f"{describe(nodes[stuck], opsets)}: it is on or behind a circle of nodes")
+    return [nodes[i] for i in ready]
+
+
+def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> dict[str, int]:
+    producers: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in taken:
+                raise ConversionError(f"{describe(node, opsets)}: its output {name!r} is {taken[name]} too")
+            if name in producers:
+                raise ConversionError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
+            producers[name] = i
+    return producers
+
+
+def _used(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node needs: its inputs, and what its subgraphs take from around them."""
+    yield from node.input
+    for attribute in node.attribute:
+        for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
+            for inner in subgraph.node:
+                yield from _used(inner)
+            yield from (output.name for output in subgraph.output)
