@@ -182,6 +182,21 @@ def ceil_div(size: Size, by: int) -> Size:
     return (size + (by - 1)) // by
 
 
+def exact_quotient(size: Size, by: int) -> Size:
+    """The quotient of a size that the positive ``by`` divides.
+
+    Raises:
+        OpError: it divides no size that this can be.
+    """
+    top = high(size)
+    if by == 1:
+        return size
+    least, most = -(-low(size) // by), None if top is None else top // by
+    if most is not None and most < least:
+        raise OpError(f"{size} is no multiple of {by}")
+    return span(least, most)
+
+
 def at_least(size: Size, floor: int) -> Size:
     """The greater of ``size`` and ``floor``."""
     top = high(size)

@@ -7,8 +7,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.kernels.indexing import from_front
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis
+from irexec.ops.rules import check_scalar, check_vector, normal_axis, same_element
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
@@ -191,3 +192,37 @@ def gather_nd_8(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -
 @gather_nd_8.facts
 def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
     return _gather_nd_facts(data, indices, batch_dims, merged=False)
+
+
+@op("GatherTree", since=1)
+def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.ndarray, end_token: np.ndarray) -> np.ndarray:
+    """The beams [time, batch, beam] of a search, each followed back from its last step through its parents.
+
+    From its first ``end_token`` on, and from max_seq_len [batch] on, a beam has end tokens. Source: GatherTree-1.
+    """
+    time, batch, beams = step_ids.shape
+    lengths = np.minimum(max_seq_len.astype(np.int64), time)
+    end = end_token.reshape(-1)[0]
+    result = np.full_like(step_ids, end)
+    parents = np.broadcast_to(np.arange(beams), (batch, beams))
+    for step in reversed(range(time)):
+        within = (step < lengths)[:, None]
+        result[step] = np.where(within, np.take_along_axis(step_ids[step], parents, 1), end)
+        before = np.take_along_axis(parent_idx[step], parents, 1).astype(np.int64)
+        parents = np.where(within, before, parents)
+        # The parents of the first step lead nowhere.
+        parents = from_front(parents, beams, negative=False) if step else parents
+    return np.where(np.logical_or.accumulate(result == end, 0), end, result).astype(step_ids.dtype)
+
+
+@gather_tree_1.facts
+def _gather_tree_1_facts(step_ids: Fact, parent_idx: Fact, max_seq_len: Fact, end_token: Fact) -> Fact:
+    kind = same_element(step_ids, parent_idx, max_seq_len, end_token)
+    for fact, what in ((step_ids, "step_ids"), (parent_idx, "parent_idx")):
+        check(fact.rank in (None, 3), f"{what} has rank {fact.rank}, expected 3")
+    check_vector(max_seq_len, "max_seq_len")
+    check_scalar(end_token, "end_token")
+    shape = meet_shapes(step_ids.shape, parent_idx.shape)
+    if max_seq_len.shape:
+        shape = meet_shapes(shape, (ANY, max_seq_len.shape[0], ANY))
+    return Fact(kind, shape)

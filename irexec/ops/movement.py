@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, Size, meet, shape_text
+from irexec.ir.dims import ANY, Shape, Size, high, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.attributes import Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis, same_element
+from irexec.ops.rules import check_vector, normal_axis, same_element
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -216,7 +216,7 @@ def reverse_1(data: np.ndarray, axes: np.ndarray, *, mode: Literal["index", "mas
     """The named axes the other way round; ``mask`` has one boolean for each axis. Source: Reverse-1."""
     numbers = axes.ravel().tolist()
     chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else [int(axis) for axis in numbers]
-    return np.flip(data, chosen)
+    return np.flip(data, tuple(chosen))
 
 
 @reverse_1.facts
@@ -229,6 +229,36 @@ def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
             for axis in known:
                 normal_axis(axis, len(data.shape))
     return Fact(data.element, data.shape)
+
+
+@op("ReverseSequence", since=1)
+def reverse_sequence_1(data: np.ndarray, seq_lengths: np.ndarray, *, batch_axis: int = 0, seq_axis: int = 1) -> np.ndarray:
+    """For each place along ``batch_axis`` the first numbers along ``seq_axis``, as many as its length says, the other way round.
+
+    Source: ReverseSequence-1.
+    """
+    batch, along = normal_axis(batch_axis, data.ndim), normal_axis(seq_axis, data.ndim)
+    grids = np.ogrid[tuple(slice(size) for size in data.shape)]
+    lengths = seq_lengths.astype(np.int64).reshape([-1 if i == batch else 1 for i in range(data.ndim)])
+    place = grids[along]
+    index = tuple(np.where(place < lengths, lengths - 1 - place, place) if i == along else grid for i, grid in enumerate(grids))
+    return data[index]
+
+
+@reverse_sequence_1.facts
+def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int = 0, seq_axis: int = 1) -> Fact:
+    check_vector(seq_lengths, "seq_lengths")
+    if data.shape is None:
+        return Fact(data.element, None)
+    check(len(data.shape) >= 2, f"data {data} has fewer than 2 axes")
+    batch, along = (normal_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
+    longest, lengths = high(data.shape[along]), seq_lengths.ints()
+    if lengths and longest is not None:
+        check(max(lengths) <= longest, f"a length of {max(lengths)} is beyond axis {along} of {data}")
+    shape = list(data.shape)
+    if seq_lengths.shape:
+        shape[batch] = meet(shape[batch], seq_lengths.shape[0])
+    return Fact(data.element, tuple(shape))
 
 
 @op("Identity", since=16, symbolic=True, view=True)

@@ -15,7 +15,7 @@ from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.kernels.indexing import from_front
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, normal_axis, same_element
+from irexec.ops.rules import check_integers, check_scalar, normal_axis, open_shape, same_element
 
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
@@ -131,7 +131,7 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
         check(len(data.shape) > 0, "data is a scalar")
         if place is not None:
             normal_axis(place, len(data.shape))
-    return Fact(kind, data.shape)
+    return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 
 @op("ScatterElementsUpdate", since=3, symbolic=True)

@@ -54,3 +54,22 @@ for since in (5, 8):
         refuses("GatherND", since, "f32[4,3]", "i64[2,3]", says="fewer axes", id="too deep"),
         refuses("GatherND", since, "f32[4,3]", "i64[4,1]", batch_dims="2", says="batch_dims 2 is out of range", id="batch out of range"),
     ]
+STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]], np.int32)
+PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]], np.int32)
+for length, end in ((3, 10), (2, 10), (3, 5)):
+    ROWS.append(case("GatherTree", 1, STEPS, PARENTS, typed("i32", [length]), typed("i32", end), id=f"length {length}, end {end}"))
+ROWS += [
+    case(
+        "GatherTree",
+        1,
+        random("i32", 4, 2, 3, low=0, high=5),
+        random("i32", 4, 2, 3, low=0, high=3, seed=1),
+        typed("i32", [4, 3]),
+        typed("i32", 4),
+        id="two batches",
+    ),
+    case("GatherTree", 1, STEPS.astype(np.float32), PARENTS.astype(np.float32), [3.0], 5.0, id="f32"),
+    facts_case("GatherTree", 1, "i32[?,2,3]", "i32[4,?,3]", "i32[2]", "i32[]", id="dynamic"),
+    refuses("GatherTree", 1, "i32[4,2]", "i32[4,2]", "i32[2]", "i32[]", says="step_ids has rank 2, expected 3", id="rank 2"),
+    refuses("GatherTree", 1, "i32[4,2,3]", "i32[4,2,3]", "i32[3]", "i32[]", says="sizes 2 and 3 differ", id="lengths of another batch"),
+]

@@ -71,3 +71,23 @@ ROWS += [
     facts_case("SpaceToDepth", 1, "f32[?,2,?,6]", mode="depth_first", block_size="2", id="dynamic"),
     refuses("SpaceToDepth", 1, "f32[1,2,5,4]", mode="blocks_first", block_size="2", says="is no multiple of block_size 2", id="uneven"),
 ]
+ROWS += [
+    case("ReverseSequence", 1, X, [1, 3], batch_axis="0", seq_axis="1", id="axes 0 and 1"),
+    case("ReverseSequence", 1, X, typed("i32", [2, 1, 0]), batch_axis="1", seq_axis="-1", id="negative axis, i32"),
+    case("ReverseSequence", 1, random("f32", 4, 3), [1.0, 4.0, 2.0], batch_axis="1", seq_axis="0", id="lengths in f32"),
+    case("ReverseSequence", 1, random("u8", 3, 2, low=0, high=9), [2, 1, 2], id="u8, defaults"),
+    facts_case("ReverseSequence", 1, "f32[?,3]", "i64[4]", batch_axis="0", seq_axis="1", id="dynamic"),
+    facts_case("ReverseSequence", 1, "f32[...]", "i64[4]", batch_axis="0", seq_axis="1", id="rank unknown"),
+    refuses("ReverseSequence", 1, "f32[2,3]", "i64[3]", batch_axis="0", seq_axis="1", says="sizes 2 and 3 differ", id="other length"),
+    refuses("ReverseSequence", 1, "f32[2,3]", [1, 4], batch_axis="0", seq_axis="1", says="a length of 4 is beyond", id="too long"),
+    refuses(
+        "ReverseSequence",
+        1,
+        "f32[2,3]",
+        "i64[2]",
+        batch_axis="2",
+        seq_axis="1",
+        says="batch_axis 2 is out of range",
+        id="axis out of range",
+    ),
+]

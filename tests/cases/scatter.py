@@ -60,8 +60,26 @@ for reduction in ("none", "sum", "prod", "min", "max", "mean"):
         name = f"{reduction}, initial values {keeps}"
         ROWS += [
             case("ScatterElementsUpdate", 12, X, [[0, 3, 1], [0, 1, 1]], random("f32", 2, 3, seed=1), 0, id=f"f32 {name}", **texts),
-            case("ScatterElementsUpdate", 12, typed("i32", [5, -7, 9]), [0, 1, 1, 0], typed("i32", [2, -4, -2, 6]), 0, id=f"i32 {name}", **texts),
-            case("ScatterElementsUpdate", 12, typed("f16", [5, -7, 9]), [0, 1, 1, 0], typed("f16", [2, -4, 2.5, 6]), 0, id=f"f16 {name}", **texts),
+            case(
+                "ScatterElementsUpdate",
+                12,
+                typed("i32", [5, -7, 9]),
+                [0, 1, 1, 0],
+                typed("i32", [2, -4, -2, 6]),
+                0,
+                id=f"i32 {name}",
+                **texts,
+            ),
+            case(
+                "ScatterElementsUpdate",
+                12,
+                typed("f16", [5, -7, 9]),
+                [0, 1, 1, 0],
+                typed("f16", [2, -4, 2.5, 6]),
+                0,
+                id=f"f16 {name}",
+                **texts,
+            ),
         ]
         if reduction != "mean":
             bits = typed("boolean", [True, False, True, False]), [0, 0, 2, 1, 3], typed("boolean", [False, True, False, True, False])
@@ -69,15 +87,37 @@ for reduction in ("none", "sum", "prod", "min", "max", "mean"):
 ROWS += [
     # The specification: without initial values only the updates count.
     case(
-        "ScatterElementsUpdate", 12, [1.0, 2.0], [0, 0], [INF, INF], 0, gives=[INF, 2.0], reduction="min", use_init_val="false",
+        "ScatterElementsUpdate",
+        12,
+        [1.0, 2.0],
+        [0, 0],
+        [INF, INF],
+        0,
+        gives=[INF, 2.0],
+        reduction="min",
+        use_init_val="false",
         id="minimum of infinities",
     ),
     case(
-        "ScatterElementsUpdate", 12, [1, 2, 3], [0, 0, 1], [-6, -2, 8], 0, gives=[-3, 5, 3], reduction="mean",
+        "ScatterElementsUpdate",
+        12,
+        [1, 2, 3],
+        [0, 0, 1],
+        [-6, -2, 8],
+        0,
+        gives=[-3, 5, 3],
+        reduction="mean",
         id="mean of i64 rounded down",
     ),
     refuses(
-        "ScatterElementsUpdate", 12, "boolean[4]", "i64[2]", "boolean[2]", 0, reduction="mean", says="not defined for booleans",
+        "ScatterElementsUpdate",
+        12,
+        "boolean[4]",
+        "i64[2]",
+        "boolean[2]",
+        0,
+        reduction="mean",
+        says="not defined for booleans",
         id="mean of booleans",
     ),
 ]
@@ -91,7 +131,12 @@ for since in (4, 15):
         case("ScatterNDUpdate", since, [1, 2, 3], [1], [9], gives=[1, 9, 3], id="one index, updates of one number"),
         # By the specification: indices without numbers mean the whole of the data.
         case(
-            "ScatterNDUpdate", since, [1.0, 2.0], np.zeros((2, 0), np.int64), [[3.0, 4.0], [5.0, 6.0]], gives=[5.0, 6.0],
+            "ScatterNDUpdate",
+            since,
+            [1.0, 2.0],
+            np.zeros((2, 0), np.int64),
+            [[3.0, 4.0], [5.0, 6.0]],
+            gives=[5.0, 6.0],
             id="indices without numbers",
         ),
         facts_case("ScatterNDUpdate", since, "f32[?,3]", "i64[?,1]", "f32[2,3]", id="dynamic"),
@@ -105,8 +150,13 @@ for since in (4, 15):
 # results worked out by its own formula, where those printed are wrong.
 ROWS.append(
     case(
-        "ScatterNDUpdate", 15, [1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7], [-2], [-4]], [9, 10, 11, 12, 13, 14],
-        gives=[1, 11, 3, 10, 14, 6, 13, 12], id="example 1, the last of two counts",
+        "ScatterNDUpdate",
+        15,
+        [1, 2, 3, 4, 5, 6, 7, 8],
+        [[4], [3], [1], [7], [-2], [-4]],
+        [9, 10, 11, 12, 13, 14],
+        gives=[1, 11, 3, 10, 14, 6, 13, 12],
+        id="example 1, the last of two counts",
     )
 )
 for reduction, gives in (("sum", [61, 72, 23, 4]), ("sub", [-59, -68, -17, 4]), ("prod", [500, 2400, 60, 4])):
@@ -116,7 +166,17 @@ for reduction in ("none", "sum", "sub", "prod", "min", "max"):
     bits = typed("boolean", [True, False, True, False]), [[0], [0], [2], [1], [3]], typed("boolean", [False, True, True, True, False])
     ROWS += [
         case("ScatterNDUpdate", 15, X, [[0], [2], [0]], random("f32", 3, 3, seed=1), reduction=reduction, id=f"f32 {reduction}"),
-        case("ScatterNDUpdate", 15, typed("f16", [5, -7, 9]), [[0], [1], [1]], typed("f16", [2, 4, -3]), reduction=reduction, id=f"f16 {reduction}"),
-        case("ScatterNDUpdate", 15, typed("u8", [5, 250]), [[1], [0], [1]], typed("u8", [2, 7, 9]), reduction=reduction, id=f"u8 {reduction}"),
+        case(
+            "ScatterNDUpdate",
+            15,
+            typed("f16", [5, -7, 9]),
+            [[0], [1], [1]],
+            typed("f16", [2, 4, -3]),
+            reduction=reduction,
+            id=f"f16 {reduction}",
+        ),
+        case(
+            "ScatterNDUpdate", 15, typed("u8", [5, 250]), [[1], [0], [1]], typed("u8", [2, 7, 9]), reduction=reduction, id=f"u8 {reduction}"
+        ),
         case("ScatterNDUpdate", 15, *bits, reduction=reduction, id=f"boolean {reduction}"),
     ]

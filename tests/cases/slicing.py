@@ -1,4 +1,6 @@
-"""Rows of Slice and StridedSlice."""
+"""Rows of Slice, SliceScatter and StridedSlice."""
+
+import numpy as np
 
 from tests.support.cases import case, facts_case, random, refuses, typed
 
@@ -77,4 +79,38 @@ ROWS = [
         says="index 5 is out of range",
         id="index out of range",
     ),
+]
+ROWS += [
+    case("SliceScatter", 15, X, random("f32", 2, 5, 6, seed=1), [1], [3], [1], [0], id="one axis"),
+    case("SliceScatter", 15, X, random("f32", 2, 2, 6, seed=1), [0, -2], [4, 100], [2, 1], id="two axes, without axes"),
+    case("SliceScatter", 15, X, random("f32", 4, 5, 3, seed=1), [-1], [-100], [-2], [-1], id="backwards"),
+    case(
+        "SliceScatter",
+        15,
+        [1, 2, 3],
+        [9],
+        typed("i32", [1]),
+        typed("i32", [2]),
+        typed("i32", [1]),
+        typed("i32", [0]),
+        id="i64, bounds of i32",
+    ),
+    # Specification of SliceScatter-15: example 3.
+    case(
+        "SliceScatter",
+        15,
+        np.arange(15).reshape(3, 5),
+        [[50, 60], [70, 80]],
+        [0, 1],
+        [3, 5],
+        [2, 2],
+        gives=[[0, 50, 2, 60, 4], [5, 6, 7, 8, 9], [10, 70, 12, 80, 14]],
+        id="example 3",
+    ),
+    facts_case("SliceScatter", 15, "f32[?,3]", "f32[2,3]", [0], [2], [1], [0], id="dynamic"),
+    facts_case("SliceScatter", 15, "f32[...]", "f32[2,3]", [0], [2], [1], [0], id="rank unknown"),
+    refuses(
+        "SliceScatter", 15, "f32[4,3]", "f32[1,3]", [0], [2], [1], [0], says="do not have the shape [2,3]", id="updates that do not fit"
+    ),
+    refuses("SliceScatter", 15, "f32[4,3]", "f32[2,3]", [0], [2], [0], [0], says="step is 0", id="step 0"),
 ]

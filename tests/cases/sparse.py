@@ -1,0 +1,172 @@
+"""Rows of the embedding bags, SegmentMax and SparseFillEmptyRows."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+# The table of the specifications' examples.
+TABLE = [[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]]
+HALVES = [0.5, 0.5, 0.5, 0.5]
+ROWS = []
+for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15)):
+    ROWS += [
+        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], 0, HALVES, gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]], id="example 1"),
+        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], id="empty bag of zeros"),
+        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], -1, HALVES, id="default -1 is zeros"),
+        case(type, since, random("f32", 3, 2, 2), typed("i32", [0, 2, 1]), typed("i32", [0, 1]), id="rank 3, i32"),
+        case(type, since, random("f16", 4, 3), [0, 2, 1, 3], [0, 1], id="f16"),
+        # The specification's snippet: the first bag begins at its offset; the reference cannot have an empty last bag.
+        case(type, since, [[1.0], [2.0], [4.0]], [0, 1, 2], [1, 3], gives=[[6.0], [0.0]], id="first offset, last bag empty"),
+        facts_case(type, since, "f32[5,?,3]", "i64[?]", "i64[4]", id="dynamic"),
+        facts_case(type, since, "f32[5,2]", "i64[7]", "i64[2..4]", id="bags bounded"),
+        refuses(type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices have rank 2, expected 1", id="matrix of indices"),
+        refuses(type, since, "f32[5,2]", "i64[3]", "i64[1]", 0, "f32[4]", says="do not have the shape", id="weights of another shape"),
+    ]
+ROWS += [
+    case(
+        "EmbeddingBagOffsets",
+        15,
+        TABLE,
+        [0, 2, 3, 4],
+        [0, 2, 2],
+        -1,
+        [0.5, 0.2, -2.0, 1.0],
+        reduction="sum",
+        gives=[[-0.48, -0.66], [0.0, 0.0], [2.8, -3.7]],
+        id="example 2",
+    ),
+    case(
+        "EmbeddingBagOffsets",
+        15,
+        TABLE,
+        [0, 2, 3, 4],
+        [0, 2, 2],
+        reduction="mean",
+        gives=[[-1.05, -1.2], [0.0, 0.0], [-0.1, 0.4]],
+        id="example 3",
+    ),
+    refuses(
+        "EmbeddingBagOffsets",
+        15,
+        "f32[5,2]",
+        "i64[3]",
+        "i64[1]",
+        0,
+        "f32[3]",
+        reduction="mean",
+        says="takes no per_sample_weights",
+        id="mean with weights",
+    ),
+]
+for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15)):
+    ROWS += [
+        case(type, since, TABLE, [[0, 2], [1, 2], [3, 4]], [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]], id="weights"),
+        case(type, since, TABLE, [[0, 2], [1, 2], [3, 4]], id="no weights"),
+        case(type, since, random("f32", 3, 2, 2), typed("i32", [[0, 2, 1]]), id="rank 3, i32"),
+        facts_case(type, since, "f32[5,?,3]", "i64[?,2]", id="dynamic"),
+        facts_case(type, since, "f32[...]", "i64[3,2]", id="rank unknown"),
+        refuses(type, since, "f32[5,2]", "i64[3]", says="indices have rank 1, expected 2", id="vector of indices"),
+    ]
+ROWS += [
+    case("EmbeddingBagPacked", 15, TABLE, [[0, 2], [1, 2], [3, 4]], reduction="mean", id="mean"),
+    refuses(
+        "EmbeddingBagPacked",
+        15,
+        "f32[5,2]",
+        "i64[3,2]",
+        "f32[3,2]",
+        reduction="mean",
+        says="takes no per_sample_weights",
+        id="mean with weights",
+    ),
+    case(
+        "EmbeddingSegmentsSum",
+        3,
+        TABLE,
+        [0, 2, 3, 4],
+        [0, 0, 2, 2],
+        3,
+        0,
+        HALVES,
+        gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]],
+        id="example",
+    ),
+    case("EmbeddingSegmentsSum", 3, TABLE, [0, 2, 3, 4], [0, 0, 2, 2], 5, id="empty segments of zeros"),
+    case("EmbeddingSegmentsSum", 3, TABLE, [0, 2, 3], [0, 1, 3], 2, id="ids beyond the segments"),
+    case("EmbeddingSegmentsSum", 3, random("f32", 3, 2, 2), typed("i32", [0, 2]), typed("i32", [1, 1]), typed("i32", 2), id="rank 3, i32"),
+    facts_case("EmbeddingSegmentsSum", 3, "f32[5,?]", "i64[4]", "i64[?]", 3, id="dynamic"),
+    facts_case("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", "i64[]", id="segments unknown"),
+    refuses(
+        "EmbeddingSegmentsSum",
+        3,
+        "f32[5,2]",
+        "i64[4]",
+        "i64[3]",
+        2,
+        says="segment_ids i64[3] do not have the shape",
+        id="ids of another shape",
+    ),
+    refuses("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", -2, says="num_segments -2 is negative", id="fewer than none"),
+]
+SEGMENTED = np.array([[1, 2], [3, -4], [5, 6], [-7, 1]], np.float32)
+for fill in ("zero", "lowest"):
+    ROWS += [
+        case("SegmentMax", 16, SEGMENTED, [0, 0, 2, 3], fill_mode=fill, id=f"f32 {fill}"),
+        case("SegmentMax", 16, SEGMENTED, [0, 0, 2, 3], 6, fill_mode=fill, id=f"more segments, {fill}"),
+        case("SegmentMax", 16, SEGMENTED, [0, 0, 2, 3], 2, fill_mode=fill, id=f"fewer segments, {fill}"),
+        case("SegmentMax", 16, typed("i32", [4, -9, 3]), typed("i32", [1, 1, 3]), fill_mode=fill, id=f"i32 {fill}"),
+        case("SegmentMax", 16, [float("nan"), 1.0, 2.0], [0, 0, 1], fill_mode=fill, id=f"NaN is passed over, {fill}"),
+    ]
+ROWS += [
+    case("SegmentMax", 16, typed("f16", [4, -9, 3]), [1, 1, 3], fill_mode="zero", id="f16 zero"),
+    # The specification: the lowest number of the type; the plugin fills in that of f32, which is infinite here.
+    case(
+        "SegmentMax",
+        16,
+        typed("f16", [4, -9, 3]),
+        [1, 1, 3],
+        fill_mode="lowest",
+        gives=typed("f16", [-65504, 4, -65504, 3]),
+        id="f16 lowest",
+    ),
+    facts_case("SegmentMax", 16, "f32[?,3]", "i64[4]", fill_mode="zero", id="dynamic"),
+    facts_case("SegmentMax", 16, "f32[4,3]", "i64[4]", 7, fill_mode="zero", id="segments known"),
+    facts_case("SegmentMax", 16, "f32[...]", "i64[4]", fill_mode="zero", id="rank unknown"),
+    refuses("SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="are not sorted", id="not sorted"),
+    refuses("SegmentMax", 16, "f32[3]", "i64[4]", fill_mode="zero", says="do not go with data", id="other length"),
+    # Specification of SparseFillEmptyRows-16: its example, and the positions out of order.
+    case(
+        "SparseFillEmptyRows",
+        16,
+        [1.0, 2.0, 3.0, 4.0],
+        [5, 6],
+        [[0, 1], [0, 3], [2, 0], [3, 1]],
+        9.0,
+        gives=([[0, 1], [0, 3], [1, 0], [2, 0], [3, 1], [4, 0]], [1.0, 2.0, 9.0, 3.0, 4.0, 9.0], [False, True, False, False, True]),
+        id="example",
+    ),
+    case("SparseFillEmptyRows", 16, [1.0, 2.0, 3.0, 4.0], [4, 6], [[3, 3], [0, 1], [3, 1], [2, 0]], 9.0, id="out of order"),
+    case(
+        "SparseFillEmptyRows",
+        16,
+        typed("i32", [1, 2]),
+        typed("i32", [3, 3]),
+        typed("i32", [[0, 0], [2, 2]]),
+        typed("i32", 42),
+        id="i32",
+    ),
+    case(
+        "SparseFillEmptyRows",
+        16,
+        np.zeros(0, np.float32),
+        [2, 3],
+        np.zeros((0, 2), np.int64),
+        5.0,
+        gives=([[0, 0], [1, 0]], [5.0, 5.0], [True, True]),
+        id="nothing given",
+    ),
+    facts_case("SparseFillEmptyRows", 16, "f32[4]", [5, 6], "i64[4,2]", "f32[]", id="indices unknown"),
+    facts_case("SparseFillEmptyRows", 16, "f32[?]", "i64[2]", "i64[?,2]", "f32[]", id="dynamic"),
+    refuses("SparseFillEmptyRows", 16, "f32[3]", [5, 6], "i64[4,2]", "f32[]", says="do not go with values", id="other length"),
+    refuses("SparseFillEmptyRows", 16, "f32[1]", [5, 6], [[7, 0]], "f32[]", says="out of range for 5 rows", id="row out of range"),
+]
