@@ -30,6 +30,13 @@ def prepare(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Si
     ``out_sizes`` are the spatial sizes of the result if they are known: without them Winograd is not considered.
     """
     groups, outputs, inputs, *kernel = weights.shape
+    if groups == 1:
+        places = _equal_outputs(weights[0])
+        if places is not None:
+            first = np.unique(places)
+            once = prepare(weights[:, first], strides, dilations, out_sizes)
+            spread = np.searchsorted(first, places)
+            return lambda x, pads: once(x, pads)[:, spread]
     if inputs == outputs == 1 and groups > 1:
         return _depthwise(weights, strides, dilations)
     if math.prod(kernel) == 1:
@@ -38,6 +45,17 @@ def prepare(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Si
         transformed = transform_weights(weights[0])
         return lambda x, pads: convolve_tiles(x, transformed, pads)
     return _by_columns(weights, strides, dilations)
+
+
+def _equal_outputs(weights: np.ndarray) -> np.ndarray | None:
+    """For each output channel the first that has the same weights; None where most have weights of their own.
+
+    Equal channels are computed once, not only to save work: a product may round the rows of its blocks
+    differently, and what follows (a Softmax of very large numbers) may tell them apart.
+    """
+    seen: dict[bytes, int] = {}
+    places = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(weights)]
+    return np.array(places) if 2 * len(seen) <= len(places) else None
 
 
 def _suits_winograd(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Sizes) -> bool:

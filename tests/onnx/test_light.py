@@ -17,6 +17,11 @@ _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 _NETWORKS = sorted(path.stem for path in _FOLDER.glob("light_*.onnx"))
 
 
+# Its 1000 equal scores are 9.5e9, where neighbouring f32 numbers are 1024 apart: the CPU plugin rounds some of them up, and
+# its Softmax makes 0 of the others. The scores themselves are compared.
+_ILL_CONDITIONED = {"light_squeezenet"}
+
+
 def test_there_are_nine() -> None:
     assert len(_NETWORKS) == 9
 
@@ -58,6 +63,15 @@ def test_openvino_loads_it_and_agrees(network: tuple[str, irexec.Model], tmp_pat
         return
     name, model = network
     irexec.save_model(model, tmp_path / "m.xml")
-    compiled = ov.Core().compile_model(tmp_path / "m.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    theirs = compiled(list(_input(model).values()))[0]
-    np.testing.assert_allclose(irexec.compile_model(model)(_input(model))[0], theirs, rtol=1e-3, atol=1e-7)
+    core, options = ov.Core(), {"INFERENCE_PRECISION_HINT": "f32"}
+    theirs = core.read_model(tmp_path / "m.xml")
+    fed = _input(model)
+    if name not in _ILL_CONDITIONED:
+        result = core.compile_model(theirs, "CPU", options)(list(fed.values()))[0]
+        np.testing.assert_allclose(irexec.compile_model(model)(fed)[0], result, rtol=1e-3, atol=1e-7)
+    scores = [node.input_value(0) for node in theirs.get_ordered_ops() if node.get_type_name() == "Softmax"]
+    before = next(node.inputs[0] for node in model.nodes if node.type == "Softmax")
+    cut = ov.Model([scores[0]], theirs.get_parameters(), "cut")
+    result = core.compile_model(cut, "CPU", options)(list(fed.values()))[0]
+    assert before is not None
+    np.testing.assert_allclose(irexec.compile_model(model).values(fed, [before])[0], result, rtol=1e-5)
