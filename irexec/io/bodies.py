@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
+from irexec.io.xml import texts
 from irexec.ir import codes
 from irexec.ir.graph import BackEdge, Body, Graph, Node, PortMap
 
@@ -51,7 +52,7 @@ def _port_map(reader: Reader, entry: etree._Element, node: Node) -> PortMap | No
     external, internal = (reader.number(entry, key, node, codes.BAD_PORT_MAP) for key in _MAP_NUMBERS)
     if external is None or internal is None:
         return None
-    rest = {key: text for key, text in entry.attrib.items() if key not in _MAP_NUMBERS}
+    rest = texts(entry, *_MAP_NUMBERS)
     return PortMap(str(entry.tag), external, internal, rest, reader.document.line(entry))
 
 

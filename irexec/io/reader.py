@@ -16,7 +16,7 @@ from irexec.errors import ModelError, UnsupportedError
 from irexec.io.bodies import read_bodies
 from irexec.io.names import READ_TYPES, decode_names
 from irexec.io.weights import Weights
-from irexec.io.xml import Document
+from irexec.io.xml import Document, texts
 from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.dims import ANY, Size
@@ -74,7 +74,7 @@ class Reader:
         if version not in _VERSIONS:
             raise ModelError(f"{self.document.name}, line {net.sourceline}: IR version {version!r} is not supported (10 and 11 are)")
         model = Model(name=net.get("name", ""), version=int(version), bin_size=self.weights.size)
-        model.attributes = {key: text for key, text in net.attrib.items() if key not in ("name", "version")}
+        model.attributes = texts(net, "name", "version")
         self.graph(net, model, 0)
         model.rt_info = model.extras.pop("rest", None)
         return model
@@ -99,8 +99,11 @@ class Reader:
 
     def problem(self, code: str, message: str, element: etree._Element, node: Node | None = None, port: int | None = None) -> None:
         """Write down what is wrong at an element."""
-        place = (None, None, None) if node is None else (node.id, node.name, node.type)
-        self.problems.append(Problem(code, message, *place, port, self.document.line(element)))
+        line = self.document.line(element)
+        if node is None:
+            self.problems.append(Problem(code, message, port=port, line=line))
+        else:
+            self.problems.append(Problem(code, message, node.id, node.name, node.type, port, line))
 
     def number(self, element: etree._Element, key: str, node: Node | None = None, code: str = codes.BAD_NUMBER) -> int | None:
         """A whole number of at most 64 bits from an attribute; None, and a problem, if it is not one."""
@@ -118,13 +121,13 @@ class Reader:
         node = Node(-1, element.get("name", ""), READ_TYPES.get(written, written), element.get("version", ""))
         node.line = self.document.line(element)
         node.spelling = written
-        node.extras = {key: text for key, text in element.attrib.items() if key not in _LAYER_ATTRIBUTES}
+        node.extras = texts(element, *_LAYER_ATTRIBUTES)
         node.layout = tuple(str(child.tag) for child in element)
         number = _integer(element.get("id", ""))
         node.id = -1 if number is None else number
         self._layer_attributes(element, node, number)
         for data in element.iterchildren("data"):
-            node.attributes.update(data.attrib)
+            node.attributes.update(texts(data))
         for index, port in enumerate(port for part in element.iterchildren("input") for port in part.iterchildren("port")):
             node.ports.append(self._input(port, node, index))
         for index, port in enumerate(port for part in element.iterchildren("output") for port in part.iterchildren("port")):
@@ -156,7 +159,7 @@ class Reader:
     def _input(self, element: etree._Element, node: Node, index: int) -> Input:
         number = self.number(element, "id", node)
         port = Input(fact=self._fact(element, node, number), port=number, line=self.document.line(element))
-        port.attributes = {key: text for key, text in element.attrib.items() if key not in _PORT_ATTRIBUTES or key == "names"}
+        port.attributes = texts(element, "id", "precision")
         port.rt_info = _opaque(element)
         return port
 
@@ -164,7 +167,7 @@ class Reader:
         number = self.number(element, "id", node)
         value = Value(node, index, self._fact(element, node, number), port=number, line=self.document.line(element))
         value.names = decode_names(element.get("names", ""))
-        value.attributes = {key: text for key, text in element.attrib.items() if key not in _PORT_ATTRIBUTES}
+        value.attributes = texts(element, *_PORT_ATTRIBUTES)
         value.rt_info = _opaque(element)
         return value
 
@@ -197,8 +200,8 @@ class Reader:
         kind = self._constant_type(layer, node)
         sizes = [_integer(part) for part in found["shape"].split(",")] if found["shape"].strip() else []
         place = [_integer(found[key]) for key in ("offset", "size")]
-        texts = {"shape": sizes, "offset": place[:1], "size": place[1:]}
-        for key, numbers in texts.items():
+        checked = {"shape": sizes, "offset": place[:1], "size": place[1:]}
+        for key, numbers in checked.items():
             if any(number is None or number < 0 for number in numbers):
                 self.problem(codes.CONSTANT_ATTRIBUTE, f"the constant's {key} {found[key][:60]!r} is wrong", layer, node)
                 return None
@@ -251,7 +254,9 @@ class Reader:
 
     def _from(self, edge: etree._Element, source: Node | None, layer: int, number: int) -> Value | None:
         if source is None:
-            self.problem(codes.EDGE_FROM_NOTHING, f"an edge comes from layer {layer}, which is not there", edge)
+            self.problem(
+                codes.EDGE_FROM_NOTHING, f"an edge to layer {edge.get('to-layer')} comes from layer {layer}, which is not there", edge
+            )
             return None
         value = next((value for value in source.outputs if value.port == number), None)
         if value is None:
@@ -262,7 +267,9 @@ class Reader:
 
     def _to(self, edge: etree._Element, target: Node | None, layer: int, number: int) -> Input | None:
         if target is None:
-            self.problem(codes.EDGE_TO_NOTHING, f"an edge goes to layer {layer}, which is not there", edge)
+            self.problem(
+                codes.EDGE_TO_NOTHING, f"an edge from layer {edge.get('from-layer')} goes to layer {layer}, which is not there", edge
+            )
             return None
         port = next((port for port in target.ports if port.port == number), None)
         if port is None:

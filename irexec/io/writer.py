@@ -93,8 +93,8 @@ class Writer:
         self._graph(net, model)
         _append(net, model.rt_info)
         etree.indent(net, space="\t")
-        text: bytes = etree.tostring(net, encoding="utf-8", xml_declaration=False)
-        return b'<?xml version="1.0"?>\n' + text + b"\n"
+        written: bytes = etree.tostring(net, encoding="utf-8", xml_declaration=False)
+        return b'<?xml version="1.0"?>\n' + written + b"\n"
 
     def _graph(self, parent: etree._Element, graph: Graph) -> None:
         damage = next((problem for problem in graph.problems if problem.severity == "error"), None)

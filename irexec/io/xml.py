@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from lxml import etree
 
@@ -40,13 +41,20 @@ class Document:
             self.root = etree.fromstring(data, parser)
         except etree.XMLSyntaxError as error:
             raise ModelError(f"{name}: not well-formed XML: {error.msg}") from None
-        if self.root.getroottree().docinfo.doctype:
+        info: Any = self.root.getroottree().docinfo
+        if info.doctype:
             raise ModelError(f"{name}: has a document type, which IR never has")
         self._lines = _exact_lines(data, self.root)
 
     def line(self, element: etree._Element) -> int | None:
         """The line on which the element starts."""
-        return element.sourceline if self._lines is None else self._lines.get(element)
+        line: Any = element.sourceline if self._lines is None else self._lines.get(element)
+        return None if line is None else int(line)
+
+
+def texts(element: etree._Element, *without: str) -> dict[str, str]:
+    """The attributes of an element in the order in which they are written, but for those named."""
+    return {str(key): str(text) for key, text in element.attrib.items() if key not in without}
 
 
 def _refuse_doctype(data: bytes, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, span
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
@@ -58,7 +58,8 @@ def _range(start: np.ndarray, stop: np.ndarray, step: np.ndarray, dtype: np.dtyp
         numbers = [math.trunc(number) for number in numbers]
     check(numbers[2] != 0, "step is 0")
     count = _length(*numbers)
-    check(isinstance(count, int), "start, stop and step must be finite")
+    if not isinstance(count, int):
+        raise OpError("start, stop and step must be finite")
     steps = np.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)
     return (numbers[0] + steps * numbers[2]).astype(dtype)
 

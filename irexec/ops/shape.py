@@ -150,7 +150,10 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
     if others == 1:
         return total
     most = high(total)
-    return span(0, None if most is None else most // max(low(others), 1)) if low(others) < 1 else total // others
+    if low(others) < 1:
+        return span(0, most)
+    least, divisor = low(total), high(others)
+    return span(0 if divisor is None else least // divisor, None if most is None else most // low(others))
 
 
 @op("Squeeze", since=1, symbolic=True, view=True)

@@ -74,4 +74,4 @@ def test_openvino_loads_it_and_agrees(network: tuple[str, irexec.Model], tmp_pat
     cut = ov.Model([scores[0]], theirs.get_parameters(), "cut")
     result = core.compile_model(cut, "CPU", options)(list(fed.values()))[0]
     assert before is not None
-    np.testing.assert_allclose(irexec.compile_model(model).values(fed, [before])[0], result, rtol=1e-4)
+    np.testing.assert_allclose(irexec.compile_model(model).values(fed, [before])[0], result, rtol=1e-3)
