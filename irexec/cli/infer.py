@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from irexec.analysis.findings import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE
+from irexec.analysis.findings import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE, Finding
 from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
 from irexec.api import read_model
@@ -92,29 +92,32 @@ def infer(model: str, inputs: tuple[str, ...], weights_path: str | None, seed: i
     irexec infer model.xml -i random --shape 1,3,224,224 --dump-layers tensors/
     """
     read = read_model(model, weights_path)
-    _look_at(read, options["strict"])
+    errors = [finding for finding in validate(read) if finding.severity == "error"]
+    if options["strict"] and errors:
+        _refuse(read, errors)
     if shapes:
         read.reshape(dict(_shape(text, read) for text in shapes))
     compiled = compile_model(read, threads=options["threads"], optimize=not options["no_optimize"])
+    _warn(errors)
     picture = Picture(options["layout"], options["mean"], options["scale"], options["bgr"])
     fed = arrays([parse_feed(text) for text in inputs], compiled.inputs, seed=seed, picture=picture)
     fields = Wanted.__dataclass_fields__
     return _give(compiled, fed, Wanted(**{name: value for name, value in options.items() if name in fields}))
 
 
-def _look_at(model: Model, strict: bool) -> None:
-    """Warn of ports that declare what is not so; with --strict refuse every error."""
-    errors = [finding for finding in validate(model) if finding.severity == "error"]
-    if strict and errors:
-        first = errors[0]
-        layer = "" if first.layer_id is None else f", layer {first.layer_id} {first.layer_name!r} ({first.layer_type})"
-        more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
-        raise ModelError(f"{model.path}, line {first.line}{layer}: {first.code} {first.message}{more}")
+def _refuse(model: Model, errors: Sequence[Finding]) -> None:
+    first = errors[0]
+    layer = "" if first.layer_id is None else f", layer {first.layer_id} {first.layer_name!r} ({first.layer_type})"
+    more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
+    raise ModelError(f"{model.path}, line {first.line}{layer}: {first.code} {first.message}{more}")
+
+
+def _warn(errors: Sequence[Finding]) -> None:
+    """Ports that declare what is not so do not keep a model from running, since shapes are inferred anyway."""
     for finding in errors:
         if finding.code in _PORT_CODES:
-            render.warning_line(
-                f"layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type}), line {finding.line}: {finding.message}"
-            )
+            place = f"layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type}), line {finding.line}"
+            render.warning_line(f"{place}: {finding.message}")
 
 
 def _shape(text: str, model: Model) -> tuple[str | int, str]:

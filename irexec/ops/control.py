@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join, join_shapes, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
@@ -90,7 +90,7 @@ class Slice:
         """The slice that a port map entry asks for; None if it passes the whole tensor."""
         if "axis" not in entry.attributes:
             return None
-        numbers = [int(entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS]
+        numbers = [_whole(key, entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS]
         axis, start, end, stride, part = numbers
         check(stride != 0 and part > 0, f"port map: stride {stride} and part_size {part} make no parts")
         return Slice(axis, start, end, stride, part)
@@ -113,6 +113,13 @@ class Slice:
             first -= self.part - 1
         index = (slice(None),) * axis + (slice(first, first + self.part),)
         return array[index]
+
+
+def _whole(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OpError(f"port map: {key} {text!r} is not an integer") from None
 
 
 _SLICE_DEFAULTS = (("axis", "0"), ("start", "0"), ("end", "-1"), ("stride", "1"), ("part_size", "1"))
@@ -140,7 +147,11 @@ class Wiring:
         body, node = runner.body, runner.node
         results = {result.id: i for i, result in enumerate(body.graph.results)}
         entries = {entry.internal: entry for entry in body.port_maps if entry.kind == "input"}
-        backs = {edge.target: results.get(edge.source) for edge in body.back_edges}
+        parameters = {parameter.id for parameter in body.graph.parameters}
+        for edge in body.back_edges:
+            check(edge.source in results, f"back edge: layer {edge.source} is no Result of the body")
+            check(edge.target in parameters, f"back edge: layer {edge.target} is no Parameter of the body")
+        backs = {edge.target: results[edge.source] for edge in body.back_edges}
         condition = [e.internal for e in body.port_maps if e.kind == "output" and e.attributes.get("purpose") == "execution_condition"]
         return Wiring(
             sources=[_source(parameter, entries.get(parameter.id), node) for parameter in body.graph.parameters],
