@@ -1,0 +1,115 @@
+"""Reading and writing: nothing is lost, and what OpenVINO wrote comes out as OpenVINO wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+import irexec
+from irexec import io
+from irexec.ir.elements import F32, element
+from irexec.ir.equal import differences
+from irexec.io.names import decode_names, encode_names
+from irexec.ops.model import constant_value
+
+_WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").glob("*.xml"))
+
+
+def _canonical(element: etree._Element) -> object:
+    """What an element says, white space apart."""
+    return element.tag, list(element.attrib.items()), (element.text or "").strip(), [_canonical(child) for child in element]
+
+
+@pytest.mark.parametrize("path", _WRITTEN, ids=lambda path: path.stem)
+def test_what_openvino_wrote_comes_out_the_same(path: Path) -> None:
+    xml, weights = io.write_text(io.read(path))
+    assert _canonical(etree.fromstring(xml)) == _canonical(etree.fromstring(path.read_bytes()))
+    assert weights == path.with_suffix(".bin").read_bytes()
+
+
+@pytest.mark.parametrize("path", _WRITTEN, ids=lambda path: path.stem)
+def test_reading_what_was_written_gives_the_model_again(path: Path, tmp_path: Path) -> None:
+    model = irexec.read_model(path)
+    irexec.save_model(model, tmp_path / "m.xml")
+    assert differences(model, irexec.read_model(tmp_path / "m.xml"), ports=True) == []
+
+
+def test_every_element_type_is_read_exactly() -> None:
+    model = irexec.read_model(next(path for path in _WRITTEN if path.stem == "types"))
+    values = {str(node.constant.element): constant_value(node.constant).tolist() for node in model.nodes if node.constant is not None}
+    assert values == {
+        "boolean": [True, False, True], "u1": [1, 0, 1, 1, 0, 0, 1, 0, 1], "u2": [0, 1, 2, 3, 1], "u3": [0, 1, 2, 3, 4, 5, 6, 7, 5],
+        "u4": [1, 2, 15], "u6": [0, 1, 33, 63, 17], "u8": [1, 255], "u16": [1, 65535], "u32": [1, 70000], "u64": [1, 7], "i4": [-8, 7, -1],
+        "i8": [-1, 3], "i16": [-300, 2], "i32": [-70000], "i64": [-1, 2], "bf16": [1.5, -2.0], "f16": [0.5], "f32": [np.float32(0.1).item()],
+        "f64": [np.float32(0.1).item()], "nf4": [0.0, 1.0, -1.0], "f8e4m3": [1.5, 448.0], "f8e5m2": [1.5, -2.0], "f8e8m0": [1.0, 2.0, 4.0],
+        "f4e2m1": [1.0, 6.0, -0.5], "string": ["one", "", "drei"],
+    }  # fmt: skip
+
+
+UNKNOWN = """<net name="n" version="11" colour="red">
+<layers>
+  <layer id="0" name="x" type="Parameter" version="opset1" weird="1"><data shape="?,2..5" element_type="f32" odd="2"/>
+    <output><port id="0" precision="FP32" names="a\\,b,c" strange="3"><dim>-1</dim><dim>-1</dim><rt_info><k value="v"/></rt_info></port></output></layer>
+  <layer id="5" name="y" type="Frobnicate" version="extension"><data a="1" b=""/><surprise><inner t="1">text</inner></surprise>
+    <input><port id="7" precision="FP32"><dim>-1</dim><dim>-1</dim></port></input>
+    <output><port id="9" precision="FP32"><dim>1</dim></port></output></layer>
+  <layer id="6" name="r" type="Result" version="opset1" output_names="out"><input><port id="0" precision="FP32"><dim>1</dim></port></input></layer>
+</layers>
+<edges><edge from-layer="0" from-port="0" to-layer="5" to-port="7"/><edge from-layer="5" from-port="9" to-layer="6" to-port="0"/></edges>
+<meta_data><cli/></meta_data><rt_info><deep><er value="1"/></deep></rt_info>
+</net>"""
+
+
+def test_what_is_not_known_survives() -> None:
+    model = io.read_text(UNKNOWN)
+    assert model.nodes[0].outputs[0].names == ["a,b", "c"]
+    written, _ = io.write_text(model)
+    assert _canonical(etree.fromstring(written)) == _canonical(etree.fromstring(UNKNOWN))
+
+
+def test_version_10_is_read_and_written_as_11() -> None:
+    model = io.read_text(UNKNOWN.replace('version="11"', 'version="10"'))
+    assert model.version == 10
+    assert etree.fromstring(io.write_text(model)[0]).get("version") == "11"
+
+
+def test_lines_are_exact_however_long_the_file() -> None:
+    text = UNKNOWN.replace('<layer id="6"', "\n" * 70_000 + '<layer id="6"')
+    model = io.read_text(text)
+    assert model.nodes[2].line == text[: text.index('<layer id="6"')].count("\n") + 1
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\\", exclude_categories=["Cc", "Cs"]), min_size=1), min_size=1, max_size=4))
+def test_names_survive(names: list[str]) -> None:
+    assert decode_names(encode_names(names)) == names
+
+
+_TYPES = ("f32", "f16", "bf16", "i64", "u8", "boolean", "i4", "u1", "f8e4m3")
+
+
+@given(st.data())
+def test_any_graph_survives(data: st.DataObject) -> None:
+    builder = irexec.Builder("random")
+    sizes = st.integers(0, 3) | st.just(irexec.Dim(0, None)) | st.just(irexec.Dim(2, 5))
+    shape = tuple(data.draw(st.lists(sizes, max_size=4)))
+    values = [builder.parameter(F32, shape, "x", ["x"])]
+    for i in range(data.draw(st.integers(0, 6))):
+        kind = data.draw(st.sampled_from(["Relu", "Add", "Constant"]))
+        if kind == "Constant":
+            name = data.draw(st.sampled_from(_TYPES))
+            count = data.draw(st.integers(0, 9))
+            builder.constant(np.arange(count) % 2, element(name), f"constant {i}")
+        elif kind == "Relu":
+            values.append(builder.emit("Relu", data.draw(st.sampled_from(values)), names=[f"t,{i}"]))
+        else:
+            values.append(builder.emit("Add", data.draw(st.sampled_from(values)), data.draw(st.sampled_from(values))))
+    builder.result(values[-1])
+    model = builder.model()
+    read = io.read_text(*io.write_text(model))
+    assert differences(model, read) == []
+    assert differences(read, io.read_text(*io.write_text(read)), ports=True) == []
