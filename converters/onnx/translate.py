@@ -91,8 +91,8 @@ class _Graph:
             value.names.remove(name)
         element = self.builder.fact(value).element
         if element is None or element.kind == "string":
-            return self.builder.emit("Identity", value, name=name)  # type: ignore[no-any-return]
-        return self.builder.emit("Convert", value, name=name, destination_type=element)  # type: ignore[no-any-return]
+            return self.builder.emit("Identity", value, name=name)
+        return self.builder.emit("Convert", value, name=name, destination_type=element)
 
     def _value(self, name: str, where: str) -> Value:
         if name not in self.values:

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 from converters.onnx.context import Context
 from converters.onnx.ops.activations import activated
-from converters.onnx.ops.windows import ir_auto_pad
+from converters.onnx.ops.windows import Windows, one_each
 from converters.onnx.registry import translates
 from irexec.errors import OpError
-from irexec.ir.elements import F32, I32
 from irexec.ir.graph import Value
 
 
-def _list(numbers: list[int] | None, count: int, default: int, what: str) -> list[int]:
-    found = [default] * count if not numbers else list(numbers)
-    if len(found) != count:
-        raise OpError(f"{what} has {len(found)} numbers, expected {count}")
-    return found
+def conv_windows(
+    b: Context, w: Value, kernel_shape: list[int] | None, strides: list[int] | None, dilations: list[int] | None, pads: list[int] | None,
+    auto_pad: str,
+) -> Windows:  # fmt: skip
+    """The windows of weights, whose spatial sizes kernel_shape may only repeat."""
+    sizes = b.sizes(w, "the weights")
+    if len(sizes) < 3:
+        raise OpError(f"the weights {b.fact(w)} have no spatial axes")
+    if kernel_shape and any(isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)):
+        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
+    kernel = kernel_shape or list(b.static(w, "the weights")[2:])
+    return Windows.of(one_each(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)
 
 
 def _grouped(b: Context, w: Value, group: int, *, transposed: bool) -> Value:
     """Weights with an axis of groups in front: (G, M/G, C/G, ...), or (G, C/G, M/G, ...) transposed."""
-    first, second, *kernel = b.static(w, "the weights")
-    if first % group:
+    first, *rest = b.static(w, "the weights")
+    if group < 1 or first % group:
         raise OpError(f"{first} {'input' if transposed else 'output'} channels cannot be split into {group} groups")
-    return b.emit("Reshape", w, [group, first // group, second, *kernel], special_zero=False)
+    return b.reshape(w, [group, first // group, *rest])
 
 
-def with_bias(b: Context, y: Value, bias: Value | None) -> Value:
-    """Plus one number a channel."""
-    if bias is None:
-        return y
-    return b.emit("Add", y, b.emit("Reshape", bias, [1, -1] + [1] * (b.rank(y) - 2), special_zero=False))
+def with_bias(b: Context, y: Value, bias: Value | None, rank: int) -> Value:
+    """Plus one number for each channel; ``rank`` is that of the data."""
+    return y if bias is None else b.emit("Add", y, b.along_channels(bias, rank))
+
+
+def convolved(b: Context, x: Value, w: Value, group: int, windows: Windows) -> Value:
+    """Convolution, or GroupConvolution where there is more than one group."""
+    if group == 1:
+        return b.emit("Convolution", x, w, **windows.attributes())
+    return b.emit("GroupConvolution", x, _grouped(b, w, group, transposed=False), **windows.attributes())
 
 
 @translates("Conv")
@@ -40,18 +52,8 @@ def conv(
     b: Context, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
     group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """Convolution, or GroupConvolution where there is more than one group."""
-    rank = b.rank(w) - 2
-    both = _list(pads, 2 * rank, 0, "pads")
-    if kernel_shape and list(kernel_shape) != list(b.sizes(w)[2:]):
-        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
-    texts = {
-        "strides": _list(strides, rank, 1, "strides"), "dilations": _list(dilations, rank, 1, "dilations"),
-        "pads_begin": both[:rank], "pads_end": both[rank:], "auto_pad": ir_auto_pad(auto_pad),
-    }  # fmt: skip
-    if group == 1:
-        return with_bias(b, b.emit("Convolution", x, w, **texts), bias)
-    return with_bias(b, b.emit("GroupConvolution", x, _grouped(b, w, group, transposed=False), **texts), bias)
+    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
+    return with_bias(b, convolved(b, x, w, group, windows), bias, b.rank(w))
 
 
 @translates("FusedConv", domain="com.microsoft")
@@ -61,53 +63,30 @@ def fused_conv(
     kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """The activation of a convolution plus bias plus Z."""
-    texts = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
-    y = conv(b, x, w, bias, **texts)  # type: ignore[arg-type]
-    y = y if z is None else b.emit("Add", y, z)
-    return activated(b, y, activation, activation_params)
+    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
+    y = with_bias(b, convolved(b, x, w, group, windows), bias, b.rank(w))
+    return activated(b, y if z is None else b.emit("Add", y, z), activation, activation_params)
 
 
-@translates("ConvInteger", since=10)
-def conv_integer(
-    b: Context, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *, auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Value:  # fmt: skip
-    """A convolution of what remains after the zero points, in i32."""
-    wide = b.emit("Convert", x, destination_type=F32)
-    if x_zero is not None:
-        wide = b.emit("Subtract", wide, b.emit("Convert", x_zero, destination_type=F32))
-    weights = b.emit("Convert", w, destination_type=F32)
-    if w_zero is not None:
-        zero = b.emit("Convert", w_zero, destination_type=F32)
-        if b.rank(zero):
-            zero = b.emit("Reshape", zero, [-1] + [1] * (b.rank(w) - 1), special_zero=False)
-        weights = b.emit("Subtract", weights, zero)
-    y = conv(b, wide, weights, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
-    return b.emit("Convert", y, destination_type=I32)
+def _resolved(b: Context, x: Value, windows: Windows, extra: list[int], output_shape: list[int]) -> tuple[Windows, list[int]]:
+    """(windows with explicit pads, output_padding) that give what auto_pad or output_shape asks for.
 
-
-def explicit_pads(
-    sizes: list[int], kernel: list[int], strides: list[int], dilations: list[int], extra: list[int], auto_pad: str, output_shape: list[int]
-) -> tuple[list[int], list[int], list[int]]:
-    """(begins, ends, output_padding) that give an ONNX ConvTranspose what its auto_pad or output_shape asks for.
-
-    The odd half of the padding goes by ONNX's rules: to the end for SAME_UPPER, to the start for
-    everything else; where the result is larger than what there is, zeros are added at its end.
+    The total padding leaves in*stride, or the size asked for; the output padding of the model enters
+    it. Its odd half goes to the end for SAME_UPPER, to the start for everything else. Where the result
+    is larger than what there is, zeros follow. Source: ONNX ConvTranspose-22 and its runtimes.
     """
+    if not output_shape and not windows.auto_pad.startswith("same"):
+        return windows, extra
+    sizes = _spatial_sizes(b, x) if output_shape else []
     begins, ends, tails = [], [], []
-    for i, size in enumerate(sizes):
-        natural = strides[i] * (size - 1) + dilations[i] * (kernel[i] - 1) + 1
-        reach = dilations[i] * (kernel[i] - 1) + 1
-        # Where the kernel does not even reach the next stride, runtimes give the natural size.
-        out = output_shape[i] if output_shape else size * strides[i] if reach >= strides[i] else natural
-        total = max(0, natural - out + extra[i])
-        begin = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
-        end = natural - out - begin
-        begins.append(begin)
-        ends.append(max(end, 0))
-        tails.append(max(-end, 0))
-    return begins, ends, tails
+    for i, (stride, reach) in enumerate(zip(windows.strides, windows.reaches, strict=True)):
+        # A kernel that does not reach the next stride keeps its natural size.
+        spare = stride * (sizes[i] - 1) + reach - output_shape[i] if output_shape else max(reach - stride, 0)
+        total = max(0, spare + extra[i])
+        begins.append(total // 2 if windows.auto_pad == "same_upper" else total - total // 2)
+        ends.append(max(spare - begins[i], 0))
+        tails.append(max(begins[i] - spare, 0))
+    return replace(windows, begins=begins, ends=ends), tails
 
 
 @translates("ConvTranspose")
@@ -117,55 +96,44 @@ def conv_transpose(
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData with explicit pads, whatever the ONNX model says."""
-    ir_auto_pad(auto_pad)
-    rank = b.rank(w) - 2
-    if kernel_shape and list(kernel_shape) != list(b.sizes(w)[2:]):
-        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
-    steps, apart = _list(strides, rank, 1, "strides"), _list(dilations, rank, 1, "dilations")
-    tails = _list(output_padding, rank, 0, "output_padding")
-    for tail, step, dilation in zip(tails, steps, apart, strict=True):
-        if tail >= max(step, dilation):
-            raise OpError(f"output_padding {tail} is not below stride {step} or dilation {dilation}")
-    both = _list(pads, 2 * rank, 0, "pads")
-    begins, ends = both[:rank], both[rank:]
-    if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        kernel = list(b.static(w, "the weights")[2:])
-        sizes = _spatial_sizes(b, x)
-        wanted = _list(list(output_shape)[-rank:], rank, 0, "output_shape") if output_shape else []
-        begins, ends, tails = explicit_pads(sizes, kernel, steps, apart, tails, auto_pad, wanted)
-    elif auto_pad == "VALID":
-        begins, ends = [0] * rank, [0] * rank
-    texts = {"strides": steps, "dilations": apart, "pads_begin": begins, "pads_end": ends, "output_padding": tails, "auto_pad": "explicit"}
+    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
+    rank = len(windows.kernel)
+    tails = one_each(output_padding, rank, 0, "output_padding")
+    for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):
+        if tail >= max(stride, dilation):
+            raise OpError(f"output_padding {tail} is not below stride {stride} or dilation {dilation}")
+    # Some models put batch and channels in front.
+    wanted = one_each(output_shape[-rank:], rank, 0, "output_shape") if output_shape else []
+    windows, tails = _resolved(b, x, windows, tails, wanted)
+    attributes = replace(windows, auto_pad="explicit").attributes() | {"output_padding": tails}
     if group == 1:
-        return with_bias(b, b.emit("ConvolutionBackpropData", x, w, **texts), bias)
-    y = b.emit("GroupConvolutionBackpropData", x, _grouped(b, w, group, transposed=True), **texts)
-    return with_bias(b, y, bias)
+        y = b.emit("ConvolutionBackpropData", x, w, **attributes)
+    else:
+        y = b.emit("GroupConvolutionBackpropData", x, _grouped(b, w, group, transposed=True), **attributes)
+    return with_bias(b, y, bias, rank + 2)
 
 
 def _spatial_sizes(b: Context, x: Value) -> list[int]:
-    sizes = b.sizes(x)[2:]
+    sizes = b.sizes(x, "the data")[2:]
     if not all(isinstance(size, int) for size in sizes):
-        raise OpError(f"the spatial sizes of {b.fact(x)} must be known to resolve auto_pad or output_shape: give them with --input")
+        raise OpError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give them with --input")
     return [int(size) for size in sizes if isinstance(size, int)]
 
 
 @translates("DeformConv", since=19)
 def deform_conv(
-    b: Context, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None, *, dilations: list[int] | None = None,
-    group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1, pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    b: Context, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None, *,
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1,
+    pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """DeformableConvolution-8, or irexec's own operation where there are not two spatial axes."""
-    rank = b.rank(w) - 2
-    both = _list(pads, 2 * rank, 0, "pads")
-    texts = {
-        "strides": _list(strides, rank, 1, "strides"), "dilations": _list(dilations, rank, 1, "dilations"), "pads_begin": both[:rank],
-        "pads_end": both[rank:], "auto_pad": "explicit", "group": group, "deformable_group": offset_group,
-        "bilinear_interpolation_pad": True,
-    }  # fmt: skip
+    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, "NOTSET")
+    rank = len(windows.kernel)
     if rank != 2:
-        warnings.warn(
-            f"DeformConv over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load", stacklevel=2
-        )
-    y = b.emit("DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", **texts)
-    return with_bias(b, y, bias)
+        text = f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
+        warnings.warn(text, stacklevel=2)
+    y = b.emit(
+        "DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", group=group, deformable_group=offset_group,
+        bilinear_interpolation_pad=True, **windows.attributes(),
+    )  # fmt: skip
+    return with_bias(b, y, bias, rank + 2)

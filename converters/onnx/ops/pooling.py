@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from dataclasses import replace
+from typing import Any
 
 from converters.onnx.context import Context
-from converters.onnx.ops.windows import ir_auto_pad, same_pads
+from converters.onnx.ops.windows import Windows
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def _spatial(numbers: list[int] | None, rank: int, default: int, what: str) -> list[int]:
-    found = [default] * rank if not numbers else list(numbers)
-    if len(found) != rank:
-        raise OpError(f"{what} has {len(found)} numbers, expected {rank}")
-    return found
+def _rounding(windows: Windows, ceil_mode: int) -> str:
+    """Rounded up, no window of ONNX starts behind the data: that is ceil_torch. With auto_pad there is nothing to round."""
+    return "ceil_torch" if ceil_mode and windows.auto_pad == "explicit" else "floor"
 
 
 @translates("MaxPool")
@@ -25,27 +23,24 @@ def max_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, storage_order: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Rounded up, no window starts behind the data: that is ceil_torch."""
-    rank = len(kernel_shape)
-    both = _spatial(pads, 2 * rank, 0, "pads")
+    """Also gives where the greatest stand in the whole of the data, flattened."""
+    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     values, places = b.emit(
-        "MaxPool", x, version=14, kernel=list(kernel_shape), strides=_spatial(strides, rank, 1, "strides"),
-        dilations=_spatial(dilations, rank, 1, "dilations"), pads_begin=both[:rank], pads_end=both[rank:], auto_pad=ir_auto_pad(auto_pad),
-        rounding_type="ceil_torch" if ceil_mode else "floor", index_element_type="i64", axis=0,
+        "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, ceil_mode), index_element_type="i64", axis=0,
+        **windows.attributes(),
     )  # fmt: skip
-    if storage_order and len(b.outputs) > 1 and b.outputs[1]:
-        places = _column_major(b, places, b.static(x, "data"))
+    if storage_order and b.wants(1):
+        places = _column_major(b, places, b.static(x, "the data"))
     return values, places
 
 
 def _column_major(b: Context, places: Value, shape: tuple[int, ...]) -> Value:
-    """Row-major places turned into places that count the first spatial axis fastest."""
-    spatial = shape[2:]
-    area = math.prod(spatial)
+    """Places that count the last spatial axis fastest as places that count the first one fastest."""
+    area = math.prod(shape[2:])
     inner = b.emit("FloorMod", places, b.constant(area))
-    result = b.emit("Subtract", places, inner)
+    result: Value = b.emit("Subtract", places, inner)
     row, column = area, 1
-    for size in spatial:
+    for size in shape[2:]:
         row //= size
         index = b.emit("FloorMod", b.emit("Divide", inner, b.constant(row)), b.constant(size))
         result = b.emit("Add", result, b.emit("Multiply", index, b.constant(column)))
@@ -58,26 +53,41 @@ def average_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, count_include_pad: int = 0,
 ) -> Value:  # fmt: skip
-    """With count_include_pad the padding is added as zeros first: so what lies beyond it does not count."""
-    rank = len(kernel_shape)
-    steps, apart = _spatial(strides, rank, 1, "strides"), _spatial(dilations, rank, 1, "dilations")
-    both = _spatial(pads, 2 * rank, 0, "pads")
-    mode = ir_auto_pad(auto_pad)
-    if count_include_pad:
-        if mode.startswith("same"):
-            both = same_pads(b.static(x, "data")[2:], kernel_shape, steps, apart, upper=mode == "same_upper")
-        if any(both) and mode != "valid":
-            x = b.emit("Pad", x, [0, 0, *both[:rank]], [0, 0, *both[rank:]], b.constant(0, x), pad_mode="constant")
-        both, mode = [0] * (2 * rank), "explicit"
-    dilated = {"dilations": apart} if any(step != 1 for step in apart) else {}
-    return b.emit(
-        "AvgPool", x, version=16 if dilated else 14, kernel=list(kernel_shape), strides=steps, pads_begin=both[:rank], pads_end=both[rank:],
-        auto_pad=mode, rounding_type="ceil_torch" if ceil_mode else "floor", exclude_pad=True, **dilated,
-    )  # fmt: skip
+    """Means of the windows.
+
+    With count_include_pad ONNX counts the padding, but not what a window rounded up reaches beyond it;
+    IR counts the whole window. There the padding becomes a Pad, behind which nothing counts.
+    """
+    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
+    rounding = _rounding(windows, ceil_mode)
+    if not count_include_pad or rounding == "floor" or not windows.is_padded:
+        return _average(b, x, windows, rounding, exclude_pad=not count_include_pad)
+    sizes = b.static(x, "the data")[2:]
+    kept = zip(sizes, windows.rounded_up(sizes), windows.strides, windows.reaches, windows.begins, windows.ends, strict=True)
+    # The end that only a window left out would see goes too, so that rounding up gives the same count.
+    ends = [max(0, min(end, (count - 1) * stride + reach - size - begin)) for size, count, stride, reach, begin, end in kept]
+    padded = _padded(b, x, windows.begins, ends)
+    none = [0] * len(ends)
+    return _average(b, padded, replace(windows, begins=none, ends=none), rounding, exclude_pad=True)
+
+
+def _padded(b: Context, x: Value, begins: list[int], ends: list[int]) -> Value:
+    if not any(begins) and not any(ends):
+        return x
+    return b.emit("Pad", x, [0, 0, *begins], [0, 0, *ends], b.constant(0, x), pad_mode="constant")
+
+
+def _average(b: Context, x: Value, windows: Windows, rounding: str, *, exclude_pad: bool) -> Value:
+    """The oldest AvgPool that can say it."""
+    attributes: dict[str, Any] = windows.attributes()
+    version = 16 if any(step != 1 for step in windows.dilations) else 14 if rounding == "ceil_torch" else 1
+    if version < 16:
+        del attributes["dilations"]
+    return b.emit("AvgPool", x, version=version, kernel=windows.kernel, exclude_pad=exclude_pad, rounding_type=rounding, **attributes)
 
 
 def _everywhere(b: Context, x: Value) -> list[int]:
-    return list(range(2, b.rank(x)))
+    return list(range(2, b.rank(x, "the data")))
 
 
 @translates("GlobalAveragePool")
@@ -92,8 +102,23 @@ def global_max_pool(b: Context, x: Value) -> Value:
 
 @translates("GlobalLpPool")
 def global_lp_pool(b: Context, x: Value, *, p: float = 2) -> Value:
-    raised = b.emit("Power", b.emit("Abs", x), b.constant(float(p), x))
-    return b.emit("Power", b.emit("ReduceSum", raised, _everywhere(b, x), keep_dims=True), b.constant(1 / p, x))
+    """The root of the sum of powers of absolute values."""
+    return _root(b, b.emit("ReduceSum", _powers(b, x, p), _everywhere(b, x), keep_dims=True), p)
+
+
+def _powers(b: Context, x: Value, p: float) -> Value:
+    if p <= 0:
+        raise OpError(f"p is {p:g}, expected a positive number")
+    if p == 2:
+        return b.emit("Multiply", x, x)
+    size: Value = b.emit("Abs", x)
+    return size if p == 1 else b.emit("Power", size, b.constant(p, x))
+
+
+def _root(b: Context, x: Value, p: float) -> Value:
+    if p == 2:
+        return b.emit("Sqrt", x)
+    return x if p == 1 else b.emit("Power", x, b.constant(1 / p, x))
 
 
 @translates("LpPool")
@@ -101,38 +126,12 @@ def lp_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float = 2,
 ) -> Value:  # fmt: skip
-    """The root of the sum of powers: a mean of powers times the number of points, padding being 0."""
-    rank = len(kernel_shape)
-    steps, apart = _spatial(strides, rank, 1, "strides"), _spatial(dilations, rank, 1, "dilations")
-    both = _spatial(pads, 2 * rank, 0, "pads")
-    mode = ir_auto_pad(auto_pad)
-    if mode.startswith("same"):
-        both = same_pads(b.static(x, "data")[2:], kernel_shape, steps, apart, upper=mode == "same_upper")
-    elif mode == "valid":
-        both = [0] * (2 * rank)
-    raised = b.emit("Power", b.emit("Abs", x), b.constant(float(p), x))
-    if ceil_mode:
-        both = _stretched(b.static(x, "data")[2:], kernel_shape, steps, apart, both)
-    if any(both):
-        raised = b.emit("Pad", raised, [0, 0, *both[:rank]], [0, 0, *both[rank:]], b.constant(0, x), pad_mode="constant")
-    zeros = [0] * rank
-    dilated = {"dilations": apart} if any(step != 1 for step in apart) else {}
-    means = b.emit(
-        "AvgPool", raised, version=16 if dilated else 14, kernel=list(kernel_shape), strides=steps, pads_begin=zeros, pads_end=zeros,
-        auto_pad="explicit", rounding_type="floor", exclude_pad=True, **dilated,
-    )  # fmt: skip
-    return b.emit("Power", b.emit("Multiply", means, b.constant(float(np.prod(kernel_shape)), x)), b.constant(1 / p, x))
-
-
-def _stretched(sizes: tuple[int, ...], kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]) -> list[int]:
-    """Pads whose ends let every window of a count rounded up fit."""
-    rank = len(kernel)
-    ends = []
-    for i in range(rank):
-        reach = dilations[i] * (kernel[i] - 1) + 1
-        whole = sizes[i] + pads[i] + pads[rank + i]
-        count = -(-(whole - reach) // strides[i]) + 1
-        if (count - 1) * strides[i] >= sizes[i] + pads[i]:
-            count -= 1
-        ends.append(max(pads[rank + i], (count - 1) * strides[i] + reach - sizes[i] - pads[i]))
-    return [*pads[:rank], *ends]
+    """The root of the mean of powers times the size of a window, the padding being 0."""
+    windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
+    if _rounding(windows, ceil_mode) != "floor":
+        sizes = b.static(x, "the data")[2:]
+        kept = zip(sizes, windows.rounded_up(sizes), windows.strides, windows.reaches, windows.begins, windows.ends, strict=True)
+        ends = [max(end, (count - 1) * stride + reach - size - begin) for size, count, stride, reach, begin, end in kept]
+        windows = replace(windows, ends=ends)
+    means = _average(b, _powers(b, x, p), windows, "floor", exclude_pad=False)
+    return _root(b, b.emit("Multiply", means, b.constant(float(math.prod(kernel_shape)), x)), p)
