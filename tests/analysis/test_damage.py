@@ -102,7 +102,9 @@ ROWS = [
     Damage("constants that overlap", C, 52, 'offset="864"', 'offset="862"', "IR402", "Constant_4", 51, RUNS),
     Damage("bytes that nobody uses", C, 52, 'offset="864"', 'offset="0"', "IR403", None, 0, RUNS),
     Damage("two tensors of one name", C, 43, 'precision="FP32"', 'precision="FP32" names="x"', "IR304", CONV, 43, RUNS),
-    Damage("result without its edge", C, 294, '<edge from-layer="15" from-port="1" to-layer="16" to-port="0" />', "", "IR013", "Result_17", 271),
+    Damage(
+        "result without its edge", C, 294, '<edge from-layer="15" from-port="1" to-layer="16" to-port="0" />', "", "IR013", "Result_17", 271
+    ),
     Damage("port map to no parameter", L, 38, 'internal_layer_id="2"', 'internal_layer_id="9"', "IR501", LOOP, 38),
     Damage("port map from no port", L, 38, 'external_port_id="3"', 'external_port_id="8"', "IR501", LOOP, 38),
     Damage("port map to no result", L, 39, 'internal_layer_id="11"', 'internal_layer_id="3"', "IR501", LOOP, 39),

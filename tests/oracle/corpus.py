@@ -102,7 +102,11 @@ def tensor_iterator() -> ov.Model:
 
 
 def branch() -> ov.Model:
-    x, y, condition = (ops.parameter([2, 3], np.float32, name="x"), ops.parameter([2, 3], np.float32, name="y"), ops.parameter([], bool, name="c"))
+    x, y, condition = (
+        ops.parameter([2, 3], np.float32, name="x"),
+        ops.parameter([2, 3], np.float32, name="y"),
+        ops.parameter([], bool, name="c"),
+    )
     a, b, c = (ops.parameter([2, 3], np.float32) for _ in range(3))
     then_body = ov.Model([ops.result(ops.add(a, b)), ops.result(ops.relu(a))], [a, b], "then")
     else_body = ov.Model([ops.result(ops.relu(c)), ops.result(ops.negative(c))], [c], "else")
