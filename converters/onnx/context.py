@@ -12,7 +12,7 @@ from irexec.analysis.builder import Builder
 from irexec.errors import OpError
 from irexec.ir.constants import Constant
 from irexec.ir.dims import Size
-from irexec.ir.elements import BOOLEAN, F32, I64, Element
+from irexec.ir.elements import F32, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
@@ -140,16 +140,12 @@ class Context:
         return value if self.fact(value).rank == 0 else self.reshape(value, ())
 
     def shape_of(self, value: Value) -> Value:
-        """The shape as an i64 tensor: a constant where it is known."""
-        known = self.shape_if_known(value)
-        return self.emit("ShapeOf", value, output_type="i64") if known is None else self.constant(np.array(known, np.int64))
+        """The shape as an i64 tensor; computed even where it is known, so that the IR can be reshaped."""
+        return self.emit("ShapeOf", value, output_type="i64")
 
     def size(self, value: Value, axis: int) -> Value:
-        """The size of one axis as an i64 scalar: a constant where it is known."""
-        size = self.sizes(value)[axis]
-        if isinstance(size, int):
-            return self.constant(size, I64)
-        return self.emit("Gather", self.emit("ShapeOf", value, output_type="i64"), self.constant(axis), self.constant(0))
+        """The size of one axis as an i64 scalar."""
+        return self.emit("Gather", self.shape_of(value), self.constant(axis), self.constant(0))
 
     def full(self, fill: Value, shape: Value) -> Value:
         """A tensor of a shape with one number everywhere."""
@@ -166,7 +162,3 @@ class Context:
     def in_float(self, value: Value) -> Value:
         """The value as it is if it is of a float type, else as f32."""
         return value if self.element(value).is_float else self.convert(value, F32)
-
-    def true(self) -> Value:
-        """The boolean constant true."""
-        return self.constant(True, BOOLEAN)

@@ -67,6 +67,10 @@ class Expression:
     def most(self, other: Expression | float) -> Expression:
         return self._with("Maximum", self, other)
 
+    def modulo(self, other: Expression | float) -> Expression:
+        """What is left of it, with the sign of ``other``."""
+        return self._with("FloorMod", self, other)
+
     def floor(self) -> Expression:
         return self._of("Floor")
 

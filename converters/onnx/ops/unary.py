@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from converters.onnx.context import Context
 from converters.onnx.registry import add, translates
-from converters.onnx.tensors import element_of
 from irexec.errors import ConversionError
-from irexec.ir.elements import BOOLEAN, F32, Element
+from irexec.ir.elements import BOOLEAN, F32
 from irexec.ir.graph import Value
 
 _PLAIN = {
@@ -32,11 +30,6 @@ def _table(operator: str, type: str) -> None:
 
 for _operator, _type in _PLAIN.items():
     _table(_operator, _type)
-
-
-@translates("Identity")
-def identity(b: Context, x: Value) -> Value:
-    return x
 
 
 @translates("Reciprocal")
@@ -131,30 +124,6 @@ def clip_11(b: Context, x: Value, low: Value | None = None, high: Value | None =
         if bounds[0] <= bounds[1] and all(map(math.isfinite, bounds)):
             return b.emit("Clamp", x, min=bounds[0], max=bounds[1])
     return _clipped(b, x, low, high)
-
-
-def cast(b: Context, x: Value, kind: Element, saturate: int = 1) -> Value:
-    """To another type; f8 saturates if asked to, where IR would overflow."""
-    limits = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
-    source = b.element(x)
-    if "string" in (source.kind, kind.kind) and source is not kind:
-        raise ConversionError(f"{source} cannot be cast to {kind} in IR", unsupported=True)
-    if saturate and kind.name in limits and source.is_float:
-        x = b.emit("Clamp", x, min=-limits[kind.name], max=limits[kind.name])
-    return b.emit("Convert", x, destination_type=kind)
-
-
-@translates("Cast")
-def cast_1(b: Context, x: Value, *, to: Any, saturate: int = 1, round_mode: str = "up") -> Value:
-    """``to`` was text in opset 1."""
-    if isinstance(to, str):
-        to = TensorProto.DataType.Value(to)
-    return cast(b, x, element_of(to), saturate)
-
-
-@translates("CastLike", since=15)
-def cast_like(b: Context, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
-    return cast(b, x, b.element(like), saturate)
 
 
 @translates("Dropout")

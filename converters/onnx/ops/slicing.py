@@ -1,0 +1,28 @@
+"""Parts of tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.errors import OpError
+from irexec.ir.elements import I64
+from irexec.ir.graph import Value
+
+
+@translates("Slice")
+def slice_1(b: Context, x: Value, *, starts: list[int], ends: list[int], axes: list[int] | None = None) -> Value:
+    places = list(range(len(starts))) if axes is None else list(axes)
+    return b.emit("Slice", x, list(starts), list(ends), [1] * len(places), places)
+
+
+@translates("Slice", since=10)
+def slice_10(b: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Value:
+    """Starts and ends beyond the data are those of the data."""
+    if steps is None:
+        count = b.sizes(starts, "starts")[0]
+        if not isinstance(count, int):
+            raise OpError("how many axes are cut is not known")
+        steps = b.constant(np.ones(count, np.int64))
+    return b.emit("Slice", x, *(part if part is None else b.convert(part, I64) for part in (starts, ends, steps, axes)))
