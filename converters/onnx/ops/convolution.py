@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 
 from converters.onnx.context import Context
-from converters.onnx.ops.activations import activated
+from converters.onnx.ops.activation import activated
 from converters.onnx.ops.windows import Windows, one_each
 from converters.onnx.registry import translates
 from irexec.errors import OpError

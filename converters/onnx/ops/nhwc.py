@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from converters.onnx.context import Context
-from converters.onnx.ops.activations import activated
+from converters.onnx.ops.activation import activated
 from converters.onnx.ops.convolution import conv, conv_transpose
 from converters.onnx.ops.normalization import batch_normalization, instance_normalization
 from converters.onnx.ops.pooling import average_pool, global_average_pool, max_pool
