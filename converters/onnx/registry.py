@@ -11,21 +11,28 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation: from which opset of its domain on it counts, and the function."""
+    """One translation.
+
+    Attributes:
+        since: the opset of its domain from which on it counts.
+        function: takes the context, the inputs and the attributes.
+        attributes, required: the names of all attributes, and of those without a default.
+        least_inputs, most_inputs: how many inputs it takes; None for any number.
+    """
 
     since: int
     function: Callable[..., Any]
     attributes: frozenset[str]
     required: frozenset[str]
-    most_inputs: int | None
     least_inputs: int
+    most_inputs: int | None
 
 
 _TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
@@ -42,19 +49,28 @@ def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Calla
     return register
 
 
-def add(type: str, since: int, domain: str, function: Callable[..., Any]) -> None:
-    """Register a translation; tables use it directly."""
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+def add(
+    type: str, since: int, domain: str, function: Callable[..., Any], *, schema: Callable[..., Any] | None = None, more: Iterable[str] = ()
+) -> None:
+    """Register a translation; tables use it directly.
+
+    Args:
+        type, since, domain: the operator.
+        function: the translation.
+        schema: the function whose signature is the schema, where it is another one.
+        more: optional attributes that are not in that signature.
+    """
+    parameters = list(inspect.signature(schema or function).parameters.values())[1:]
     keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     translation = Translation(
         since,
         function,
-        frozenset(p.name for p in keyword),
+        frozenset(p.name for p in keyword) | frozenset(more),
         frozenset(p.name for p in keyword if p.default is p.empty),
-        None if variadic else len(positional),
         sum(p.default is p.empty for p in positional),
+        None if variadic else len(positional),
     )
     _TRANSLATIONS.setdefault((domain, type), []).append(translation)
 

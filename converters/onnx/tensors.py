@@ -17,11 +17,12 @@ from irexec.ir.elements import Element, element
 
 _TYPES: dict[int, str] = {
     TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16",
-    TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string", TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16",
-    TensorProto.DOUBLE: "f64", TensorProto.UINT32: "u32", TensorProto.UINT64: "u64", TensorProto.BFLOAT16: "bf16",
-    TensorProto.FLOAT8E4M3FN: "f8e4m3", TensorProto.FLOAT8E5M2: "f8e5m2", TensorProto.UINT4: "u4", TensorProto.INT4: "i4",
+    TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string",
+    TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16", TensorProto.DOUBLE: "f64", TensorProto.UINT32: "u32",
+    TensorProto.UINT64: "u64", TensorProto.BFLOAT16: "bf16", TensorProto.FLOAT8E4M3FN: "f8e4m3", TensorProto.FLOAT8E5M2: "f8e5m2",
 }  # fmt: skip
-for _name, _spelled in (("FLOAT4E2M1", "f4e2m1"), ("FLOAT8E8M0", "f8e8m0"), ("UINT2", "u2")):
+# Types that older versions of onnx do not know.
+for _name, _spelled in (("UINT4", "u4"), ("INT4", "i4"), ("FLOAT4E2M1", "f4e2m1"), ("FLOAT8E8M0", "f8e8m0"), ("UINT2", "u2")):
     if hasattr(TensorProto, _name):
         _TYPES[getattr(TensorProto, _name)] = _spelled
 

@@ -6,73 +6,88 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F32, Element
+from irexec.errors import OpError
+from irexec.ir.elements import BF16, F16, F32, F64, Element
 from irexec.ir.graph import Value
 
 
-def along_channels(b: Context, x: Value, like: Value) -> Value:
-    """One number a channel, shaped to stretch over data of the rank of ``like``."""
-    rank = b.rank(like)
-    return b.emit("Reshape", x, [1, -1] + [1] * (rank - 2), special_zero=False)
+def _widest(b: Context, *values: Value) -> Element:
+    """The element type that holds all of them."""
+    kinds = [b.element(value) for value in values]
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return F64 if F64 in kinds else F32
 
 
 @translates("BatchNormalization")
-def batch_normalization(
+def batch_normalization_1(
     b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
-    spatial: int = 1, is_test: int = 0, training_mode: int = 0,
+    spatial: int = 1, is_test: int = 0,
+) -> Value:  # fmt: skip
+    """By the given statistics, whatever is_test says, unless outputs are wanted that only training gives."""
+    if spatial:
+        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+    # Statistics of a number for each place of a sample: they align at the end.
+    deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, variance)))
+    normal = b.emit("Divide", b.emit("Subtract", x, mean), deviation)
+    return b.emit("Add", b.emit("Multiply", normal, scale), bias)
+
+
+@translates("BatchNormalization", since=9)
+def batch_normalization_9(
+    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9
+) -> Value:
+    return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+
+
+@translates("BatchNormalization", since=14)
+def batch_normalization_14(
+    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
+    training_mode: int = 0,
 ) -> Value | tuple[Value, ...]:  # fmt: skip
-    """By the given statistics, or in training by those of the batch."""
-    if not spatial:
-        raise ConversionError("BatchNormalization with spatial=0 is not supported", unsupported=True)
-    if training_mode:
-        return _trained(b, x, scale, bias, mean, variance, epsilon, momentum)
-    kind = b.element(x)
-    parts = [_as(b, part, kind) for part in (scale, bias, mean, variance)]
-    return b.emit("BatchNormInference", x, *parts, epsilon=epsilon)
-
-
-def _as(b: Context, x: Value, kind: Element) -> Value:
-    return x if b.element(x) is kind else b.emit("Convert", x, destination_type=kind)
-
-
-def _trained(
-    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float, momentum: float
-) -> tuple[Value, ...]:
-    axes = b.constant([axis for axis in range(b.rank(x)) if axis != 1])
-    now = b.emit("ReduceMean", x, axes, keep_dims=False)
-    apart = b.emit("Subtract", x, along_channels(b, now, x))
+    """In training by the statistics of the batch, which move the running ones."""
+    if not training_mode:
+        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+    wide = _widest(b, x, mean) if b.element(x) not in (F16, BF16) else F32
+    data = b.convert(x, wide)
+    axes = [axis for axis in range(b.rank(x)) if axis != 1]
+    now = b.emit("ReduceMean", data, axes, keep_dims=False)
+    apart = b.emit("Subtract", data, b.along_channels(now, b.rank(x)))
     spread = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=False)
-    y = b.emit("BatchNormInference", x, scale, bias, now, spread, epsilon=epsilon)
 
     def running(old: Value, new: Value) -> Value:
         kept = b.emit("Multiply", old, b.constant(momentum, old))
-        return b.emit("Add", kept, b.emit("Multiply", new, b.constant(1 - momentum, new)))
+        return b.emit("Add", kept, b.emit("Multiply", b.convert(new, b.element(old)), b.constant(1 - momentum, old)))
 
-    return y, running(mean, now), running(variance, spread)
+    return _by_channel(b, x, scale, bias, now, spread, epsilon), running(mean, now), running(variance, spread)
 
 
-def mvn(b: Context, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
+def _by_channel(b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float) -> Value:
+    kind = _widest(b, x, scale, bias, mean, variance)
+    values = [b.convert(value, kind) for value in (x, scale, bias, mean, variance)]
+    return b.convert(b.emit("BatchNormInference", *values, epsilon=epsilon), b.element(x))
+
+
+def _mvn(b: Context, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
     """To mean 0 and variance 1 along the axes."""
-    return b.emit("MVN", x, list(axes), normalize_variance=True, eps=epsilon, eps_mode=mode)
+    return b.emit("MVN", x, axes, normalize_variance=True, eps=epsilon, eps_mode=mode)
 
 
 @translates("InstanceNormalization")
 def instance_normalization(b: Context, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5) -> Value:
-    normal = mvn(b, x, list(range(2, b.rank(x))), epsilon)
-    return b.emit("Add", b.emit("Multiply", normal, along_channels(b, scale, x)), along_channels(b, bias, x))
+    rank = b.rank(x)
+    scaled = b.emit("Multiply", _mvn(b, x, list(range(2, rank)), epsilon), b.along_channels(scale, rank))
+    return b.emit("Add", scaled, b.along_channels(bias, rank))
 
 
 @translates("GroupNormalization", since=18)
-def group_normalization_18(
-    b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
-) -> Value:
-    """Scale and bias are one number a group."""
+def group_normalization_18(b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5) -> Value:
+    """Scale and bias are one number for each group."""
     channels = b.sizes(x)[1]
-    if not isinstance(channels, int):
-        raise OpError("the number of channels must be known")
-    index = b.constant(np.repeat(np.arange(num_groups), channels // num_groups))
-    wide = [b.emit("Gather", part, index, 0) for part in (scale, bias)]
+    if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
+        raise OpError(f"{channels} channels cannot be split into {num_groups} groups")
+    groups = b.constant(np.repeat(np.arange(num_groups), channels // num_groups))
+    wide = [b.emit("Gather", part, groups, b.constant(0)) for part in (scale, bias)]
     return b.emit("GroupNormalization", x, *wide, num_groups=num_groups, epsilon=epsilon)
 
 
@@ -83,18 +98,25 @@ def group_normalization_21(
     return b.emit("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
+def _stashed(b: Context, x: Value, stash_type: int) -> Value:
+    """The data in the precision of the first stage: f32 for the 16-bit floats."""
+    return b.convert(x, F32) if stash_type == 1 and b.element(x) in (F16, BF16) else x
+
+
+def _trailing(b: Context, x: Value, axis: int) -> list[int]:
+    return list(range(b.axis(axis, x), b.rank(x)))
+
+
 @translates("LayerNormalization", since=17)
 def layer_normalization(
     b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
     """Also gives the mean and the inverse deviation, where they are wanted."""
-    rank = b.rank(x)
-    axes = list(range(axis + rank if axis < 0 else axis, rank))
-    y = b.emit("Multiply", mvn(b, x, axes, epsilon), scale)
+    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
+    y = b.emit("Multiply", b.convert(_mvn(b, wide, axes, epsilon), b.element(x)), scale)
     y = y if bias is None else b.emit("Add", y, bias)
-    if not any(b.outputs[1:]):
+    if not b.wants(1) and not b.wants(2):
         return (y,)
-    wide = b.emit("Convert", x, destination_type=F32) if stash_type == 1 else x
     centre = b.emit("ReduceMean", wide, axes, keep_dims=True)
     apart = b.emit("Subtract", wide, centre)
     variance = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=True)
@@ -104,16 +126,16 @@ def layer_normalization(
 
 @translates("RMSNormalization", since=23)
 def rms_normalization(b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Value:
-    rank = b.rank(x)
-    axes = list(range(axis + rank if axis < 0 else axis, rank))
-    square = b.emit("ReduceMean", b.emit("Multiply", x, x), axes, keep_dims=True)
-    root = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, x)))
-    return b.emit("Multiply", b.emit("Divide", x, root), scale)
+    """Over the root of the mean of squares; the result has the type of the scale."""
+    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
+    square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
+    normal = b.emit("Divide", wide, b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide))))
+    return b.emit("Multiply", b.convert(b.convert(normal, b.element(x)), b.element(scale)), scale)
 
 
 @translates("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(b: Context, x: Value, *, axes: list[int] | None = None) -> Value:
-    return mvn(b, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")
+    return _mvn(b, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")
 
 
 @translates("LpNormalization")

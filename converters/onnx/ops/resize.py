@@ -76,8 +76,9 @@ class _Request:
         if len(self.changing) < len(self.axes):
             numbers = np.asarray(b.known(given)).ravel()[self.changing]
             given = b.constant(numbers, given)
+        mode = "linear_onnx" if how.mode == "linear" else how.mode
         return b.emit(
-            "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode={"linear": "linear_onnx"}.get(how.mode, how.mode),
+            "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
             shape_calculation_mode="scales" if self.by_scale else "sizes", coordinate_transformation_mode=how.transformation,
             nearest_mode=how.nearest, cube_coeff=how.cubic,
         )  # fmt: skip

@@ -16,7 +16,8 @@ _PLAIN = {
     },
     7: {"Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Asin": "Asin", "Acos": "Acos", "Atan": "Atan"},
     9: {
-        "Sinh": "Sinh", "Cosh": "Cosh", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Erf": "Erf", "Sign": "Sign", "IsNaN": "IsNaN",
+        "Sinh": "Sinh", "Cosh": "Cosh", "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Erf": "Erf", "Sign": "Sign",
+        "IsNaN": "IsNaN",
     },
     14: {"HardSwish": "HSwish"},
     18: {"Mish": "Mish", "BitwiseNot": "BitwiseNot"},

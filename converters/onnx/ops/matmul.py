@@ -1,0 +1,41 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.ir.elements import F64
+from irexec.ir.graph import Value
+
+
+@translates("MatMul")
+def matmul(b: Context, x: Value, y: Value) -> Value:
+    return b.emit("MatMul", x, y)
+
+
+@translates("Gemm")
+def gemm_1(
+    b: Context, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+    broadcast: int = 0,
+) -> Value:  # fmt: skip
+    """C is stretched as NumPy does, whatever ``broadcast`` says: without it the shapes are equal."""
+    return gemm_7(b, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@translates("Gemm", since=7)
+def gemm_7(
+    b: Context, x: Value, y: Value, z: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+) -> Value:
+    """alpha * A @ B + beta * C; C may be absent from opset 11 on."""
+    product = b.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
+    result = _scaled(b, product, alpha)
+    return result if z is None else b.emit("Add", result, _scaled(b, z, beta))
+
+
+def _scaled(b: Context, x: Value, factor: float) -> Value:
+    kind = b.element(x)
+    if factor == 1.0:
+        return x
+    if kind.is_float or factor == int(factor):
+        return b.emit("Multiply", x, b.constant(factor, x))
+    return b.convert(b.emit("Multiply", b.convert(x, F64), b.constant(factor, F64)), kind)
