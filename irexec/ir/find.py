@@ -25,9 +25,9 @@ def find_value(graph: Graph, key: str) -> Value:
         owner = _node(graph, name)
         if owner is not None and index.isascii() and index.isdigit():
             return _output(owner, int(index), key)
-    near = difflib.get_close_matches(key, all_names(graph), 3)
+    near = difflib.get_close_matches(key, list(dict.fromkeys(all_names(graph))), 3)
     offer = f"; near it are {', '.join(map(repr, near))}" if near else ""
-    raise InputError(f"there is no tensor or layer {key!r} in the model{offer}")
+    raise InputError(f"there is no tensor or layer {key!r}{offer}")
 
 
 def all_names(graph: Graph) -> list[str]:

@@ -98,7 +98,7 @@ def _split_planes(name: str, data: np.ndarray) -> np.ndarray:
 def _fields(data: np.ndarray, bits: int) -> np.ndarray:
     """The bit fields of each row of bytes, most significant first."""
     shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
-    return ((data[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(len(data), -1)
+    return ((data[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(len(data), data.shape[1] * len(shifts))
 
 
 def pack(name: str, array: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ def _unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:
         raise OpError(f"holds {stored} strings, its shape has {count}")
     ends = data[8 : 8 + 4 * count].view("<i4").astype(np.int64)
     text = data[8 + 4 * count :].tobytes()
-    starts = np.concatenate([[0], ends[:-1]])
+    starts = np.concatenate([np.zeros(min(count, 1), np.int64), ends[:-1]])
     if count and ((ends < starts).any() or ends[-1] > len(text)):
         raise OpError(f"the ends of its strings do not rise within its {len(text)} bytes of text")
     found = np.empty(count, object)

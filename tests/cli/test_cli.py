@@ -1,0 +1,212 @@
+"""The command line as its users meet it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.cli.main import run
+
+DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
+IRS = Path(__file__).parent.parent / "data" / "openvino"
+Capture = pytest.CaptureFixture[str]
+
+
+def said(capsys: Capture, *arguments: object, code: int = 0) -> str:
+    """What a command writes to stdout."""
+    assert run([str(argument) for argument in arguments]) == code
+    return capsys.readouterr().out
+
+
+def complained(capsys: Capture, *arguments: object, code: int = 2) -> str:
+    """What a command that fails writes to stderr, which is no traceback."""
+    assert run([str(argument) for argument in arguments]) == code
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    return err
+
+
+def test_help_reads_well(capsys: Capture) -> None:
+    text = said(capsys, "--help")
+    for command in ("infer", "validate", "inspect", "convert", "ops"):
+        assert command in text
+        assert "Usage: irexec" in said(capsys, command, "--help")
+
+
+def test_it_is_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from irexec.cli.main import main; main()", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"irexec, version {irexec.__version__}"
+
+
+@pytest.mark.parametrize("digit", range(10))
+def test_the_classifier_reads_digits_it_has_never_seen(digit: int, capsys: Capture) -> None:
+    text = said(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / f"digit_{digit}.png", "--scale", 255, "--topk", 1, "--json")
+    (best,) = json.loads(text)["topk"]
+    assert best["index"] == digit
+    assert best["score"] > 0.5
+
+
+@pytest.mark.parametrize("digit", [3, 8])
+def test_the_denoiser_and_its_twin_give_the_same_picture(digit: int, tmp_path: Path, capsys: Capture) -> None:
+    for name in ("denoiser", "denoiser_onednn"):
+        said(capsys, "infer", DIGITS / f"{name}.xml", "-i", DIGITS / f"noisy_{digit}.png", "--scale", 255, "-o", tmp_path / f"{name}.npz")
+    one, other = (np.load(tmp_path / f"{name}.npz")["cleaned"] for name in ("denoiser", "denoiser_onednn"))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+    clean, noisy = (_picture(DIGITS / f"{kind}_{digit}.png") for kind in ("digit", "noisy"))
+    assert np.square(one - clean).mean() < 0.8 * np.square(noisy - clean).mean()
+
+
+def _picture(path: Path) -> np.ndarray:
+    from PIL import Image
+
+    return np.asarray(Image.open(path), np.float32)[None, None] / 255
+
+
+def test_sample_irs_are_what_the_converter_makes(tmp_path: Path, capsys: Capture) -> None:
+    said(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--verify")
+    result = said(capsys, "infer", tmp_path / "m.xml", "-i", DIGITS / "digit_7.png", "--scale", 255, "--topk", 1, "--json")
+    assert json.loads(result)["topk"][0]["index"] == 7
+
+
+def test_the_damaged_sample(capsys: Capture) -> None:
+    text = said(capsys, "validate", DIGITS / "damaged.xml", code=1)
+    for code in ("IR103", "IR013", "IR107", "IR401", "IR011"):
+        assert code in text
+
+
+@pytest.fixture
+def feeds(tmp_path: Path) -> dict[str, Path]:
+    x = np.random.default_rng(0).random((1, 3, 16, 16), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", x=x)
+    np.savez(tmp_path / "odd.npz", y=x)
+    np.save(tmp_path / "wide.npy", np.zeros((1, 4, 16, 16), np.float32))
+    np.save(tmp_path / "double.npy", x.astype(np.float64))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:40])
+    return {path.stem + path.suffix: path for path in tmp_path.iterdir()}
+
+
+MODEL = IRS / "convolutions.xml"
+
+
+def test_inputs_by_name_file_and_npz(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+    for i, text in enumerate((f"x={feeds['x.npy']}", feeds["x.npy"], feeds["x.npz"], f"0={feeds['x.npy']}")):
+        said(capsys, "infer", MODEL, "-i", text, "-o", tmp_path / f"{i}.npz")
+    first = np.load(tmp_path / "0.npz")
+    for i in range(1, 4):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{i}.npz")[first.files[0]], first[first.files[0]])
+
+
+def test_assert_agrees_and_differs(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out.npz"
+    said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "-o", out)
+    assert "agrees" in said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", out)
+    name = np.load(out).files[0]
+    np.savez(tmp_path / "other.npz", **{name: np.load(out)[name] + 1})
+    assert "differs" in said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", tmp_path / "other.npz", code=1)
+
+
+def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+    lines = json.loads(said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--all", "--json"))["outputs"]
+    assert {"Convolution_3", "Relu_6", "MaxPool_7:0"} <= {line["name"] for line in lines}
+    assert run(["infer", str(MODEL), "-i", str(feeds["x.npy"]), "--dump-layers", str(tmp_path / "tensors")]) == 0
+    index = json.loads((tmp_path / "tensors" / "index.json").read_text())
+    for entry in index["tensors"]:
+        assert list(np.load(tmp_path / "tensors" / entry["file"]).shape) == entry["shape"]
+    capsys.readouterr()
+    text = said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--tensor", "Relu_6", "--tensor", "2", "--tensor", "MaxPool_7:0", "--json")
+    assert [line["name"] for line in json.loads(text)["outputs"]] == ["Relu_6", "2", "MaxPool_7:0"]
+
+
+def test_random_is_the_same_for_the_same_seed(capsys: Capture) -> None:
+    first, again = (said(capsys, "infer", MODEL, "-i", "random", "--seed", 5, "--json") for _ in range(2))
+    other = said(capsys, "infer", MODEL, "-i", "random", "--seed", 6, "--json")
+    assert first == again != other
+
+
+def test_shape_gives_dynamic_inputs_a_shape(capsys: Capture) -> None:
+    text = said(capsys, "infer", IRS / "dynamic.xml", "-i", "random", "--shape", "x=4,2,3", "--shape", "any rank=5", "--json")
+    assert [line["shape"] for line in json.loads(text)["outputs"]] == [[4, 6], [5]]
+    err = complained(capsys, "infer", IRS / "dynamic.xml", "-i", "random")
+    assert "--shape x=..." in err
+
+
+def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+    def err(*arguments: object, code: int = 2) -> str:
+        text = complained(capsys, "infer", MODEL, *arguments, code=code)
+        assert text.count("\n") == 1
+        return text
+
+    assert "no value is given for 'x': the model has x: f32[1,3,16,16]" in err()
+    assert "there is no input 'z': the model has x" in err("-i", f"z={feeds['x.npy']}")
+    assert "there is no input 'y'" in err("-i", feeds["odd.npz"])
+    assert "has shape [1,4,16,16], the model expects x: f32[1,3,16,16]" in err("-i", feeds["wide.npy"])
+    assert "is float64, the model expects float32" in err("-i", feeds["double.npy"])
+    assert "no input left" in err("-i", feeds["x.npy"], "-i", feeds["x.npy"])
+    assert "given twice" in err("-i", f"x={feeds['x.npy']}", "-i", f"x={feeds['x.npy']}")
+    assert "not a readable" in err("-i", feeds["cut.npz"], code=3)
+    assert "no such file" in err("-i", tmp_path / "nowhere.npy", code=3)
+    assert "there is no tensor or layer 'Relu_7'; near it are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
+    assert "cannot be written" in err("-i", "random", "-o", tmp_path / "nowhere" / "out.npz", code=3)
+    assert "does not look like a picture" in complained(
+        capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW"
+    )
+    assert "not a readable picture" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", _not_a_picture(tmp_path), code=3)
+
+
+def _not_a_picture(folder: Path) -> Path:
+    (folder / "text.png").write_text("no picture")
+    return folder / "text.png"
+
+
+def test_a_graph_that_cannot_take_a_shape(capsys: Capture) -> None:
+    err = complained(capsys, "infer", MODEL, "-i", "random", "--shape", "1,4,16,16", code=3)
+    assert "data has 4 channels, the filter takes 3" in err
+
+
+def test_inspect(capsys: Capture) -> None:
+    text = said(capsys, "inspect", MODEL, "--layers", "--ops", "--weights")
+    for part in ("convolutions", "Convolution_3", "f32[1,8,16,16]", "Convolution-1", "Constant_4"):
+        assert part in text
+    document = json.loads(said(capsys, "inspect", MODEL, "--layers", "--ops", "--weights", "--json"))
+    assert document["schema"] == 1
+    assert document["layers"][2]["outputs"] == ["f32[1,8,16,16]"]
+
+
+def test_ops(capsys: Capture, tmp_path: Path) -> None:
+    assert "Convolution" in said(capsys, "ops")
+    assert "batch_dims" in said(capsys, "ops", "Gather")
+    assert "everything is supported" in said(capsys, "ops", "--check", MODEL)
+    text = MODEL.read_text().replace('type="ReLU"', 'type="Frobnicate"')
+    (tmp_path / "m.xml").write_text(text)
+    shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "m.bin")
+    assert "Frobnicate of opset1 is not supported" in said(capsys, "ops", "--check", tmp_path / "m.xml", code=4)
+    assert "there is no operation" in complained(capsys, "ops", "Frobnicate")
+
+
+def test_wrong_usage(capsys: Capture, tmp_path: Path) -> None:
+    complained(capsys, "frobnicate")
+    complained(capsys, "infer")
+    complained(capsys, "infer", MODEL, "--topk", "0")
+    complained(capsys, "infer", MODEL, "--mean", "a,b")
+    complained(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.txt")
+    assert "cannot be read" in complained(capsys, "validate", tmp_path / "nowhere.xml", code=3)
+
+
+def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"\x00\x01 no model")
+    assert "not an ONNX model" in complained(capsys, "convert", tmp_path / "m.onnx", code=3)
+    assert "cannot be read" in complained(capsys, "convert", tmp_path / "nowhere.onnx", code=3)
+    assert "there is no input 'z'" in complained(
+        capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]", code=3
+    )
+    assert list(tmp_path.glob("*.xml")) == []

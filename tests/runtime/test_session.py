@@ -1,0 +1,174 @@
+"""Compiled models: inputs, results, any tensor, state, reshape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.ir.elements import F32, I64, element
+
+IRS = Path(__file__).parent.parent / "data" / "openvino"
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def _model() -> irexec.Model:
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (irexec.Dim(1, 8, "batch"), 3), "x", ["data", "alias"])
+    k = builder.parameter(I64, (), "k")
+    y = builder.emit("Relu", builder.emit("Add", x, builder.constant([1.0, -2.0, 3.0]), name="sum"), names=["out"])
+    builder.result(y, "first")
+    builder.result(y, "second")
+    builder.result(x, "third")
+    builder.result(k, "fourth")
+    return builder.model()
+
+
+def test_inputs_and_outputs_have_names_types_and_partial_shapes() -> None:
+    model = _model()
+    assert [(p.name, p.names, str(p.element), str(p.shape)) for p in model.inputs] == [
+        ("data", ("data", "alias", "x"), "f32", "(Dim(lo=1, hi=8, name=None), 3)"),
+        ("k", ("k",), "i64", "()"),
+    ]
+    assert [p.shape for p in model.outputs] == [(irexec.Dim(1, 8), 3)] * 3 + [()]
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"data": X, "k": 2}, {"x": X, 1: 2}, {"alias": X, "k": 2}, [X, 2], (X.tolist(), 2), {0: X, 1: np.int64(2)}]
+)
+def test_inputs_by_any_name_or_position(inputs: object) -> None:
+    result = irexec.compile_model(_model())(inputs)
+    np.testing.assert_array_equal(result["out"], np.maximum(X + [1, -2, 3], 0))
+
+
+def test_results_are_never_dropped() -> None:
+    result = irexec.compile_model(_model())([X, 2])
+    assert len(result) == len(list(result.values())) == 4
+    assert list(result) == ["out", "first" if "first" in list(result) else list(result)[1], "data", "k"]
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_array_equal(result["third"], X)
+    assert result[-1] == 2
+    with pytest.raises(KeyError):
+        result["nothing"]
+
+
+def test_results_belong_to_the_caller() -> None:
+    compiled = irexec.compile_model(_model())
+    x = X.copy()
+    result = compiled([x, 2])
+    for array in result.values():
+        array[...] = 99
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(compiled([X, 2])[0], np.maximum(X + [1, -2, 3], 0))
+
+
+def test_any_tensor_without_changing_the_graph() -> None:
+    compiled = irexec.compile_model(_model())
+    result = compiled.run([X, 2], outputs=["sum", "out", "sum:0"])
+    np.testing.assert_array_equal(result["sum"], X + np.float32([1, -2, 3]))
+    assert list(result) == ["sum", "out", "sum:0"]
+    with pytest.raises(irexec.InputError, match="there is no tensor or layer 'summ'; near it are 'sum'"):
+        compiled.run([X, 2], outputs=["summ"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ({"data": X}, "no value is given for 'k'"),
+        ({"data": X, "k": 1, "z": 2}, "there is no input 'z'"),
+        ([X, 1, 2], "3 inputs are given, the model has 2"),
+        ([X[:, :2], 1], "has shape"),
+        ([X.astype(np.int32), 1], "is int32, the model expects float32"),
+        ([X, 1.5], "holds float64"),
+        ([np.zeros((9, 3), np.float32), 1], "the model expects"),
+        ({"data": X, "x": X, "k": 1}, "given twice"),
+    ],
+)
+def test_wrong_inputs_are_refused(inputs: object, says: str) -> None:
+    with pytest.raises(irexec.InputError, match=says.replace("(", r"\(")):
+        irexec.compile_model(_model())(inputs)
+
+
+def test_types_that_numpy_lacks_come_and_go_as_carriers() -> None:
+    builder = irexec.Builder("m")
+    x, n = builder.parameter(element("bf16"), (3,), "x"), builder.parameter(element("u4"), (2,), "n")
+    builder.result(builder.emit("Add", x, x))
+    builder.result(builder.emit("Add", n, n))
+    compiled = irexec.compile_model(builder.model())
+    result = compiled([np.float32([1.00390625, 1.01, 2]), np.uint8([7, 9])])
+    np.testing.assert_array_equal(result[0], np.float32([2.0, 2.015625, 4.0]))
+    np.testing.assert_array_equal(result[1], np.uint8([14, 2]))
+    with pytest.raises(irexec.InputError, match="outside 0..15"):
+        compiled([np.float32([1, 1, 2]), np.uint8([16, 0])])
+
+
+def test_state_lives_in_the_session() -> None:
+    compiled = irexec.compile_model(irexec.read_model(IRS / "state.xml"))
+    one = np.ones((1, 3), np.float32)
+    assert [float(compiled([one])[0][0, 0]) for _ in range(3)] == [1, 2, 3]
+    other = compiled.session()
+    assert float(other([one])[0][0, 0]) == 1
+    assert float(compiled([one])[0][0, 0]) == 4
+    other.variables["counter"] = np.full((1, 3), 10, np.float32)
+    assert float(other([one])[0][0, 0]) == 11
+    other.reset()
+    assert float(other([one])[0][0, 0]) == 1
+
+
+def test_loops_run_as_written() -> None:
+    """Three parts from the last to the first, stopped after the third by its condition (0 < 2, 1 < 2, not 2 < 2)."""
+    x = np.arange(6, dtype=np.float32).reshape(3, 1, 2)
+    result = irexec.compile_model(irexec.read_model(IRS / "loop.xml"))([x, np.zeros((1, 2), np.float32)])
+    sums = np.cumsum(x[::-1, 0], 0)
+    np.testing.assert_array_equal(result[0], sums[-1:])
+    np.testing.assert_array_equal(result[1], sums[:, None])
+
+
+def test_tensor_iterators_run_as_written() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 4, 3)).astype(np.float32)
+    result = irexec.compile_model(irexec.read_model(IRS / "tensor_iterator.xml"))([x, np.zeros((2, 3), np.float32)])
+    state = np.zeros((2, 3), np.float32)
+    for i in range(4):
+        state = np.tanh(x[:, i] + state)
+        np.testing.assert_allclose(result[1][:, i], state, rtol=1e-5)
+    np.testing.assert_allclose(result[0], state, rtol=1e-5)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_branches_run_as_written(condition: bool) -> None:
+    x, y = X - 3, X * 2
+    result = irexec.compile_model(irexec.read_model(IRS / "branch.xml"))([x, y, condition])
+    expected = (np.maximum(x, 0), x + y) if condition else (-y, np.maximum(y, 0))
+    for array, wanted in zip(result.values(), expected, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_reshape_declares_every_port() -> None:
+    model = irexec.read_model(IRS / "convolutions.xml")
+    model.reshape({"x": [2, 3, 32, 32]})
+    assert irexec.validate(model) == []
+    assert model.outputs[0].shape == (2, 4)
+    model.reshape("?,3,16..32,16")
+    assert model.outputs[0].shape == (irexec.Dim(), 4)
+    before = [node.attributes.get("shape") for node in model.parameters]
+    with pytest.raises(irexec.NodeError, match=r"layer 2 'Convolution_3' .*data has 4 channels, the filter takes 3"):
+        model.reshape({"x": [1, 4, 16, 16]})
+    assert [node.attributes.get("shape") for node in model.parameters] == before
+    with pytest.raises(irexec.InputError, match="there is no input 'y'"):
+        model.reshape({"y": [1]})
+    with pytest.raises(irexec.InputError, match="is not a size"):
+        model.reshape({"x": "1,a"})
+
+
+def test_shapes_that_change_from_call_to_call() -> None:
+    compiled = irexec.compile_model(irexec.read_model(IRS / "dynamic.xml"))
+    for batch in (*range(1, 30), 3, 1):
+        result = compiled({"x": np.ones((batch, 2 + batch % 4, 3), np.float32), "any rank": np.ones((1,) * (batch % 5), np.float32)})
+        assert result[0].shape == (batch, (2 + batch % 4) * 3)
+
+
+def test_threads_must_be_positive() -> None:
+    with pytest.raises(irexec.InputError, match="threads is 0"):
+        irexec.compile_model(_model(), threads=0)
