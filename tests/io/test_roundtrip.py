@@ -12,9 +12,9 @@ from lxml import etree
 
 import irexec
 from irexec import io
+from irexec.io.names import decode_names, encode_names
 from irexec.ir.elements import F32, element
 from irexec.ir.equal import differences
-from irexec.io.names import decode_names, encode_names
 from irexec.ops.model import constant_value
 
 _WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").glob("*.xml"))

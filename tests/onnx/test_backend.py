@@ -110,5 +110,12 @@ def test_backend(name: str) -> None:
 
 
 def test_convolutions_are_all_in_scope() -> None:
-    wanted = [name for name in _cases() if any(name.startswith(f"test_{prefix}") for prefix in ("basic_conv", "conv_", "convtranspose", "basic_deform", "deform_conv", "convinteger"))]
+    wanted = [
+        name
+        for name in _cases()
+        if any(
+            name.startswith(f"test_{prefix}")
+            for prefix in ("basic_conv", "conv_", "convtranspose", "basic_deform", "deform_conv", "convinteger")
+        )
+    ]
     assert set(wanted) <= set(_names())
