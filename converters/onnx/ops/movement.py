@@ -13,7 +13,7 @@ from irexec.ir.graph import Value
 @translates("Transpose")
 def transpose(b: Context, x: Value, *, perm: list[int] | None = None) -> Value:
     """Without perm the axes are turned round."""
-    return b.emit("Transpose", x, list(perm or []))
+    return b.emit("Transpose", x, list(perm) if perm else list(reversed(range(b.rank(x)))))
 
 
 @translates("Concat")
