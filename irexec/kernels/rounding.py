@@ -25,6 +25,11 @@ def round_to(name: str, array: np.ndarray) -> np.ndarray:
         name: bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, nf4 (carried by float32), i4 (int8) or u1..u6 (uint8).
         array: numbers of the carrier, any shape.
     """
+    # Arithmetic on an array without axes gives a scalar.
+    return np.asarray(_rounded(name, array))
+
+
+def _rounded(name: str, array: np.ndarray) -> np.ndarray:
     if name == "bf16":
         return round_bf16(array)
     if name in _UNSIGNED_BITS:

@@ -156,15 +156,14 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: str) -> np.ndarray:
     pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
-    kept = tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, data.shape, strict=True))
-    grown = [(max(a, 0), max(b, 0)) for a, b in pairs]
-    cut = data[kept]
-    if not any(map(any, grown)):
-        return cut.copy()
+    added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "constant":
         fill = np.zeros((), data.dtype) if value is None else value.reshape(-1)[0]
-        return np.pad(cut, grown, mode="constant", constant_values=fill)
-    return np.pad(cut, grown, mode=mode)  # type: ignore[call-overload, no-any-return]
+        grown = np.pad(data, added, mode="constant", constant_values=fill)
+    else:
+        grown = np.pad(data, added, mode=mode)  # type: ignore[call-overload]
+    # np.pad copies, so that a part of it is nobody else's.
+    return grown[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, grown.shape, strict=True))]
 
 
 def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:
@@ -217,7 +216,10 @@ def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact |
 def pad_12(
     data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None, *, pad_mode: PadMode
 ) -> np.ndarray:
-    """``data`` with an edge around it; negative pads cut instead, before anything is added. Source: Pad-12."""
+    """``data`` with an edge around it; negative pads cut instead, after the others are added.
+
+    So an edge that is cut can still be mirrored to the other side, as OpenVINO has it. Source: Pad-12.
+    """
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 

@@ -24,6 +24,7 @@ ANYWHERE = Dim(-_VAST, None)
 def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
     """How many numbers ``[begin:end:step]`` takes of an axis; None is an open end, as in Python.
 
+    Unlike Python, a begin before the axis means its first number, also stepping backwards.
     The answer is the tightest interval: along each of size, begin and end the number goes one way between
     the points where a bound changes sign or meets the size, so that its extremes are among those points.
     """
@@ -68,11 +69,13 @@ def _sizes(size: Size, begin: int | None, end: int | None) -> list[int]:
 
 
 def _count(size: int, begin: int | None, end: int | None, step: int) -> int:
-    first, last = (0, size) if step > 0 else (-1, size - 1)
-    open_begin, open_end = (first, last) if step > 0 else (last, first)
-
-    def place(bound: int | None, otherwise: int) -> int:
-        return otherwise if bound is None else min(max(bound + size if bound < 0 else bound, first), last)
-
-    reach = place(end, open_end) - place(begin, open_begin)
+    if step > 0:
+        reach = _place(end, size, 0, size, size) - _place(begin, size, 0, size, 0)
+    else:
+        reach = _place(end, size, -1, size - 1, -1) - _place(begin, size, 0, size - 1, size - 1)
     return max(0, -(-reach // step))
+
+
+def _place(bound: int | None, size: int, first: int, last: int, otherwise: int) -> int:
+    """Where a bound is on the axis, kept between first and last."""
+    return otherwise if bound is None else min(max(bound + size if bound < 0 else bound, first), last)

@@ -54,7 +54,8 @@ def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fac
     batch = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
     check(0 <= batch <= min(rank, len(indices.shape)), f"batch_dims {batch_dims} is out of range for data {data} and indices {indices}")
     if place is None:
-        return Fact(data.element, (ANY,) * (rank + len(indices.shape) - batch - 1))
+        shared = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
+        return Fact(data.element, (*shared, *((ANY,) * (rank + len(indices.shape) - 2 * batch - 1))))
     place = normal_axis(place, rank)
     check(batch <= place, f"batch_dims {batch_dims} is above axis {place}")
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()

@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, Size, high, meet, shape_text
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.attributes import Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import check_vector, normal_axis, same_element
+from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, open_shape, same_element
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -23,15 +23,15 @@ def transpose_1(data: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 @transpose_1.facts
 def _transpose_1_facts(data: Fact, order: Fact) -> Fact:
-    check(order.rank in (None, 1), f"order has rank {order.rank}, expected 1")
+    check_vector(order, "order")
+    check_integers(order, "order")
     if data.shape is None:
-        length = order.shape[0] if order.shape else None
-        return Fact(data.element, (ANY,) * length if isinstance(length, int) and 0 < length < 1 << 16 else None)
+        return Fact(data.element, open_shape(length(order) or None))
     rank = len(data.shape)
     axes = order.ints()
     if axes is None:
-        length = order.shape[0] if order.shape else ANY
-        check(not isinstance(length, int) or length in (0, rank), f"order has {length} numbers for data {data}")
+        given = order.shape[0] if order.shape else ANY
+        check(may_equal(given, 0) or may_equal(given, rank), f"order has {given} numbers for data {data}")
         return Fact(data.element, (ANY,) * rank)
     axes = axes or tuple(reversed(range(rank)))
     check(sorted(axes) == list(range(rank)), f"order {list(axes)} is no order of the axes of {data}")
@@ -85,7 +85,8 @@ def split_1(data: np.ndarray, axis: np.ndarray, *, num_splits: Positive) -> tupl
 
 @split_1.facts
 def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ...]:
-    check(axis.rank in (None, 0) or axis.shape == (1,) or not axis.is_static, f"axis has shape {axis}, expected a scalar")
+    check_scalar(axis, "axis")
+    check_integers(axis, "axis")
     place = axis.scalar("axis")
     if data.shape is None:
         return (Fact(data.element, None),) * num_splits
@@ -94,9 +95,17 @@ def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ..
         return (Fact(data.element, (ANY,) * len(data.shape)),) * num_splits
     place = normal_axis(place, len(data.shape))
     size = data.shape[place]
-    check(not isinstance(size, int) or size % num_splits == 0, f"axis {place} of {data} cannot be split into {num_splits} equal parts")
-    part = size // num_splits
+    text = f"axis {place} of {data} cannot be split into {num_splits} equal parts"
+    part = _divided(size, num_splits, text)
     return (Fact(data.element, (*data.shape[:place], part, *data.shape[place + 1 :])),) * num_splits
+
+
+def _divided(size: Size, by: int, text: str) -> Size:
+    """The exact quotient; OpError with the text if there is none."""
+    try:
+        return exact_quotient(size, by)
+    except OpError:
+        raise OpError(text) from None
 
 
 @op("VariadicSplit", since=1, symbolic=True, view=True)
@@ -111,7 +120,10 @@ def variadic_split_1(data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarr
 
 @variadic_split_1.facts
 def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...]:
-    check(split_lengths.rank in (None, 1), f"split_lengths have rank {split_lengths.rank}, expected 1")
+    check_vector(split_lengths, "split_lengths")
+    check_integers(split_lengths, "split_lengths")
+    check_scalar(axis, "axis")
+    check_integers(axis, "axis")
     place, lengths = axis.scalar("axis"), split_lengths.sizes()
     count = len(lengths) if lengths is not None else split_lengths.shape[0] if split_lengths.shape else None
     check(isinstance(count, int) and count < 1 << 16, "how many parts there are is not known")
@@ -135,8 +147,9 @@ def _part_sizes(size: Size, parts: tuple[Size, ...], what: str) -> list[Size]:
         rest = size - given
     elif isinstance(given, int) and not isinstance(size, int):
         left = size - given
-        rest = ANY if isinstance(left, int) else type(left)(max(left.lo, 0), left.hi)
-    return [rest if part == -1 else part for part in parts]
+        rest = at_least(left, 0)
+    # A length below 0 that is not known may be the rest itself.
+    return [rest if part == -1 else part if low(part) >= 0 else ANY for part in parts]
 
 
 DepthMode = Literal["blocks_first", "depth_first"]
@@ -168,8 +181,8 @@ def _depth_to_space_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fa
     check(len(data.shape) >= 3, f"data {data} has no spatial axes")
     n, c, *spatial = data.shape
     block = block_size ** len(spatial)
-    check(not isinstance(c, int) or c % block == 0, f"{c} channels cannot be split into blocks of {block}")
-    return Fact(data.element, (n, c // block, *(size * block_size for size in spatial)))
+    depth = _divided(c, block, f"{c} channels cannot be split into blocks of {block}")
+    return Fact(data.element, (n, depth, *(size * block_size for size in spatial)))
 
 
 @op("SpaceToDepth", since=1, view=True)
@@ -189,9 +202,8 @@ def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fa
         return Fact(data.element, None)
     check(len(data.shape) >= 3, f"data {data} has no spatial axes")
     n, c, *spatial = data.shape
-    for size in spatial:
-        check(not isinstance(size, int) or size % block_size == 0, f"spatial size {size} is no multiple of block_size {block_size}")
-    return Fact(data.element, (n, c * block_size ** len(spatial), *(size // block_size for size in spatial)))
+    parts = [_divided(size, block_size, f"spatial size {size} is no multiple of block_size {block_size}") for size in spatial]
+    return Fact(data.element, (n, c * block_size ** len(spatial), *parts))
 
 
 @op("ShuffleChannels", since=1, view=True)
@@ -207,7 +219,7 @@ def shuffle_channels_1(data: np.ndarray, *, axis: int = 1, group: Positive = 1) 
 def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> Fact:
     if data.shape is not None:
         size = data.shape[normal_axis(axis, len(data.shape))]
-        check(not isinstance(size, int) or size % group == 0, f"axis {axis} of {data} cannot be split into {group} groups")
+        _divided(size, group, f"axis {axis} of {data} cannot be split into {group} groups")
     return Fact(data.element, data.shape)
 
 

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, shape_text, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
 from irexec.ir.elements import I64, Element, element
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axes
+from irexec.ops.rules import check_integers, length, normal_axes, open_shape
 
 IndexType = Literal["i64", "i32"]
 
@@ -48,11 +48,6 @@ def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
     return _shape_value(data, element(output_type))
 
 
-def _integers(fact: Fact, what: str) -> None:
-    if fact.element is not None:
-        check(fact.element.is_integer, f"{what} has element type {fact.element}, expected integers")
-
-
 @op("Reshape", since=1, symbolic=True, view=True)
 def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.ndarray:
     """The numbers in another shape: -1 is what is left, and with ``special_zero`` 0 keeps the size.
@@ -72,12 +67,11 @@ def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.
 
 @reshape_1.facts
 def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
-    _integers(shape, "shape")
+    check_integers(shape, "shape")
     check(shape.rank in (None, 0, 1), f"shape has rank {shape.rank}, expected 1")
     pattern = shape.sizes()
     if pattern is None:
-        length = None if shape.shape is None else shape.shape[0] if shape.shape else 1
-        return Fact(data.element, (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None)
+        return Fact(data.element, open_shape(length(shape)))
     return Fact(data.element, _reshaped(data.shape, pattern, special_zero))
 
 
@@ -149,11 +143,12 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
         return total // others
     if others == 1:
         return total
-    most = high(total)
-    if low(others) < 1:
-        return span(0, most)
-    least, divisor = low(total), high(others)
-    return span(0 if divisor is None else least // divisor, None if most is None else most // low(others))
+    # The quotient is whole, so it lies between the bounds rounded inwards; of some elements it is at least 1.
+    divisor, most = high(others), high(total)
+    least = min(low(total), 1) if divisor is None else -(-low(total) // max(divisor, 1))
+    top = None if most is None else most if low(others) < 1 else most // low(others)
+    check(top is None or least <= top, message)
+    return span(least, top)
 
 
 @op("Squeeze", since=1, symbolic=True, view=True)
@@ -171,29 +166,29 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
         return None
     if not axes:
         # No axes, or none named: every size 1 goes.
-        unknown = any(isinstance(size, Dim) and size.lo <= 1 and (size.hi is None or size.hi >= 1) for size in shape)
+        unknown = any(isinstance(size, Dim) and may_equal(size, 1) for size in shape)
         return None if unknown else tuple(size for size in shape if size != 1)
     gone = set(normal_axes(axes, len(shape)))
     for axis in gone:
         size = shape[axis]
-        if skip and isinstance(size, Dim):
+        if skip and isinstance(size, Dim) and may_equal(size, 1):
             return None
-        may = size == 1 or (isinstance(size, Dim) and size.lo <= 1 and (size.hi is None or size.hi >= 1))
-        check(may or skip, f"axis {axis} of {shape_text(shape)} has size {size}, only size 1 can be squeezed")
+        check(may_equal(size, 1) or skip, f"axis {axis} of {shape_text(shape)} has size {size}, only size 1 can be squeezed")
     return tuple(size for i, size in enumerate(shape) if i not in gone or (skip and size != 1))
 
 
 def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool) -> Fact:
-    if axes is not None:
-        _integers(axes, "axes")
-        known = axes.ints()
-        if known is None:
-            amount = None if axes.shape is None else 1 if not axes.shape else axes.shape[0]
-            if data.shape is None or not isinstance(amount, int) or amount == 0 or skip or amount > len(data.shape):
-                return Fact(data.element, None)
-            return Fact(data.element, (ANY,) * (len(data.shape) - amount) if amount == 1 else None)
+    if axes is None:
+        return Fact(data.element, _squeezed(data.shape, None, skip=skip))
+    check_integers(axes, "axes")
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
+    known, amount = axes.ints(), length(axes)
+    if known is not None:
         return Fact(data.element, _squeezed(data.shape, known, skip=skip))
-    return Fact(data.element, _squeezed(data.shape, None, skip=skip))
+    if data.shape is None or (skip and not any(may_equal(size, 1) for size in data.shape)):
+        return Fact(data.element, data.shape)
+    # Several axes may be one named twice.
+    return Fact(data.element, open_shape(len(data.shape) - 1) if amount == 1 and data.shape and not skip else None)
 
 
 @squeeze_1.facts
@@ -231,12 +226,11 @@ def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
 
 @unsqueeze_1.facts
 def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
-    _integers(axes, "axes")
+    check_integers(axes, "axes")
     check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
     if data.shape is None:
         return Fact(data.element, None)
-    known = axes.ints()
+    known, amount = axes.ints(), length(axes)
     if known is None:
-        amount = None if axes.shape is None else 1 if not axes.shape else axes.shape[0]
-        return Fact(data.element, (ANY,) * (len(data.shape) + amount) if isinstance(amount, int) and amount < 1 << 16 else None)
+        return Fact(data.element, open_shape(None if amount is None else len(data.shape) + amount))
     return Fact(data.element, _unsqueezed(data.shape, known))

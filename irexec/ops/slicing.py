@@ -21,7 +21,7 @@ from irexec.ops.rules import MOST_AXES, check_integers, check_vector, normal_axe
 def slice_8(data: np.ndarray, start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
     """``[start:stop:step]`` along each of the axes (all the first ones unless given).
 
-    Source: Slice-8.
+    Source: Slice-8, and OpenVINO for what bounds beyond the axis mean (see ``_slice``).
     """
     return data[_region(data.shape, start, stop, step, axes)]
 
@@ -35,8 +35,13 @@ def _region(sizes: Sequence[int], start: np.ndarray, stop: np.ndarray, step: np.
     return tuple(index)
 
 
-def _slice(first: int, last: int, stride: int, size: int) -> slice:
-    """A slice whose end is before the first number when it steps backwards beyond it."""
+def _slice(first: int | None, last: int | None, stride: int, size: int) -> slice:
+    """NumPy's slice for bounds as OpenVINO clips them; None is an open end.
+
+    A first number before the axis is its first one, of which NumPy takes none when it steps backwards.
+    """
+    if stride < 0 and first is not None and first < -size:
+        first = 0
     begin, end, _ = slice(first, last, stride).indices(size)
     return slice(begin, None if end < 0 else end, stride)
 
@@ -119,22 +124,32 @@ def strided_slice_1(
 ) -> np.ndarray:
     """Slices, new axes, single indices and an ellipsis, axis by axis.
 
-    A set bit of ``begin_mask`` or ``end_mask`` opens that end. Source: StridedSlice-1.
+    A set bit of ``begin_mask`` or ``end_mask`` opens that end, but not of a single index. Where several bits
+    of one entry are set, the ellipsis counts before the new axis, and that before the index. Source:
+    StridedSlice-1, and OpenVINO for what bounds beyond the axis mean (see ``_slice``).
     """
     firsts, lasts = begin.ravel().tolist(), end.ravel().tolist()
     steps = [1] * len(firsts) if strides is None else strides.ravel().tolist()
+    kinds = _kinds(len(firsts), new_axis_mask, shrink_axis_mask, ellipsis_mask)
     index: list[int | slice | EllipsisType | None] = []
-    for i, kind in enumerate(_kinds(len(firsts), new_axis_mask, shrink_axis_mask, ellipsis_mask)):
-        if kind == "slice":
+    axis = 0
+    for i, kind in enumerate(kinds):
+        if kind == "ellipsis":
+            index.append(Ellipsis)
+            axis += data.ndim - _taken_axes(kinds)
+        elif kind == "new":
+            index.append(None)
+        else:
             first = None if _bit(begin_mask, i) else int(firsts[i])
             last = None if _bit(end_mask, i) else int(lasts[i])
-            index.append(slice(first, last, int(steps[i])))
-        elif kind == "index":
-            index.append(int(firsts[i]))
-        else:
-            index.append(Ellipsis if kind == "ellipsis" else None)
+            index.append(int(firsts[i]) if kind == "index" else _slice(first, last, int(steps[i]), data.shape[axis]))
+            axis += 1
     # A single number is taken out as a scalar of Python where the data are objects.
     return np.asarray(data[tuple(index)], data.dtype)
+
+
+def _taken_axes(kinds: Sequence[str]) -> int:
+    return sum(kind in ("slice", "index") for kind in kinds)
 
 
 def _bit(mask: Sequence[int], i: int) -> bool:
@@ -197,7 +212,7 @@ def _number(fact: Fact, i: int) -> Size:
 
 
 def _cut(sizes: Shape, entries: Sequence[Entry]) -> Shape:
-    taken = sum(entry[0] in ("slice", "index") for entry in entries)
+    taken = _taken_axes([entry[0] for entry in entries])
     check(taken <= len(sizes), f"{taken} axes are cut, data {shape_text(sizes)} has fewer")
     result: list[Size] = []
     axis = 0

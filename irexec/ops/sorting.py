@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Dim, Size, count, high, low, span
+from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.elements import I32, Element, element
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis
+from irexec.ops.rules import check_integers, check_scalar, normal_axis
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
@@ -23,21 +23,21 @@ def _top(data: np.ndarray, k: np.ndarray, axis: int, mode: str, sort: str, kind:
     place = normal_axis(axis, data.ndim)
     size = data.shape[place]
     wanted = int(k.reshape(-1)[0])
+    check(0 <= wanted <= size, f"k is {wanted}, the axis has {size}")
     if mode == "max":
         # A stable descending order: sort the axis the other way round and read it from behind.
         order = size - 1 - np.flip(np.argsort(np.flip(data, place), place, kind="stable"), place)
     else:
         order = np.argsort(data, place, kind="stable")
-    chosen = np.take(order, np.arange(min(wanted, size)), place)
+    chosen = np.take(order, np.arange(wanted), place)
     if sort == "index":
         chosen = np.sort(chosen, place)
     return np.take_along_axis(data, chosen, place), chosen.astype(kind.carrier)
 
 
 def _top_facts(data: Fact, k: Fact, axis: int, kind: Element) -> tuple[Fact, Fact]:
-    check(k.rank in (None, 0) or k.shape == (1,) or not k.is_static, f"k has shape {k}, expected a scalar")
-    if k.element is not None:
-        check(k.element.is_integer, f"k has element type {k.element}, expected an integer")
+    check_scalar(k, "k")
+    check_integers(k, "k")
     if data.shape is None:
         return Fact(data.element, None), Fact(kind, None)
     place = normal_axis(axis, len(data.shape)) if data.shape else 0
@@ -50,14 +50,13 @@ def _top_facts(data: Fact, k: Fact, axis: int, kind: Element) -> tuple[Fact, Fac
 
 
 def _fewest(size: Size, wanted: Size | None) -> Size:
+    """k of them: a k beyond the axis is an error, so the axis is at least as long."""
     if wanted is None:
         return span(0, high(size))
-    check(not isinstance(wanted, int) or wanted >= 0, f"k {wanted} is negative")
-    if isinstance(size, int) and isinstance(wanted, int):
-        check(wanted <= size, f"k is {wanted}, the axis has only {size}")
-        return wanted
-    tops = [top for top in (high(size), high(wanted)) if top is not None]
-    return span(max(min(low(size), low(wanted)), 0), min(tops) if tops else None)
+    most, top = high(size), high(wanted)
+    check(top is None or top >= 0, f"k {wanted} is negative")
+    check(most is None or low(wanted) <= most, f"k is {wanted}, the axis has only {size}")
+    return at_least(wanted if most is None else at_most(wanted, most), 0)
 
 
 @op("TopK", since=1)

@@ -55,3 +55,5 @@ ROWS += [
     case("Pad", 12, random("f32", 3, 4), [-1, -1], [0, -1], pad_mode="edge", id="negative alone"),
     refuses("Pad", 12, "f32[2,3]", [-1, 0], [-2, 0], pad_mode="constant", says="leave nothing of an axis of 2", id="more than there is"),
 ]
+for mode, begin, end in (("reflect", -1, 2), ("symmetric", -2, 3), ("edge", -3, 2), ("constant", -2, 1)):
+    ROWS.append(case("Pad", 12, [1.0, 2.0, 3.0], [begin], [end], pad_mode=mode, id=f"{mode}, cut and added"))

@@ -73,3 +73,4 @@ ROWS += [
     refuses("GatherTree", 1, "i32[4,2]", "i32[4,2]", "i32[2]", "i32[]", says="step_ids has rank 2, expected 3", id="rank 2"),
     refuses("GatherTree", 1, "i32[4,2,3]", "i32[4,2,3]", "i32[3]", "i32[]", says="sizes 2 and 3 differ", id="lengths of another batch"),
 ]
+ROWS.append(facts_case("Gather", 8, "f32[3,1,2]", "i64[3,4]", "i64[]", batch_dims="1", id="axis unknown, batch known"))

@@ -91,3 +91,8 @@ ROWS += [
         id="axis out of range",
     ),
 ]
+ROWS += [
+    facts_case("Split", 1, "f32[5..8,6]", 0, num_splits="2", id="bounds rounded inwards"),
+    refuses("Split", 1, "f32[5,6]", 0, num_splits="2", says="cannot be split", id="uneven first axis"),
+    facts_case("DepthToSpace", 1, "f32[1,5..13,2,2]", mode="blocks_first", block_size="2", id="channels bounded"),
+]

@@ -60,3 +60,10 @@ ROWS = [
     refuses("Unsqueeze", 1, "f32[2,3]", [5], says="axis 5 is out of range", id="axis out of range"),
     refuses("Unsqueeze", 1, "f32[2,3]", [0, 0], says="name an axis twice", id="axis twice"),
 ]
+ROWS += [
+    facts_case("Reshape", 1, "f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),
+    facts_case("Reshape", 1, "f32[2..5,1]", [-1, 0, 2, 2], special_zero="true", id="one size is left"),
+    refuses("Reshape", 1, "f32[2..3]", [-1, 5], special_zero="true", says="cannot be reshaped", id="too few for any size"),
+    facts_case("Squeeze", 15, "f32[2,3]", "i64[]", allow_axis_skip="true", id="nothing to squeeze"),
+    case("Unsqueeze", 1, typed("bf16", 2.5), [0], id="bf16 scalar"),
+]

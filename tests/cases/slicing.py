@@ -114,3 +114,19 @@ ROWS += [
     ),
     refuses("SliceScatter", 15, "f32[4,3]", "f32[2,3]", [0], [2], [0], [0], says="step is 0", id="step 0"),
 ]
+ROWS += [
+    case("Slice", 8, [1.0, 2.0, 3.0], [-5], [-100], [-1], id="backwards from before the start"),
+    case("Slice", 8, [1.0, 2.0, 3.0], [-6], [-4], [-2], id="backwards, both before the start"),
+    case("Slice", 8, [1.0, 2.0, 3.0], [9], [-2147483648], [-2], id="backwards from beyond the end"),
+    case("Slice", 8, np.zeros((0, 2), np.float32), [-1], [-9], [-1], [0], gives=np.zeros((0, 2), np.float32), id="of nothing"),
+    strided("backwards from before the start", [-6, 0], [-9, 3], [-1, 1]),
+    strided("backwards from before the start, open", [-6, 0], [0, 3], [-1, 1], end_mask="1, 0"),
+    strided("backwards behind an ellipsis", [0, -9], [0, -9], [1, -1], ellipsis_mask="1, 0"),
+    strided("shrink leaves begin_mask alone", [2, 1], [3, 3], [1, 1], begin_mask="1, 0", shrink_axis_mask="1, 0"),
+    # The specification: an empty ellipsis between bounds for every axis.
+    strided("ellipsis of nothing", [1, 0, 2, 0], [3, 0, 4, 5], [1, 1, 1, 2], ellipsis_mask="0, 1, 0, 0"),
+    facts_case("Slice", 8, "f32[?,5..9]", [0], "i64[1]", [1], [1], id="stop unknown"),
+    facts_case("Slice", 8, "f32[?,5..9]", [-6], [2], [-2], [1], id="backwards, bounded"),
+    refuses("Slice", 8, "f32[4]", [0], [2.0], [1], says="stop has element type f32", id="float stop"),
+    refuses("Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="name an axis twice", id="axis twice"),
+]
