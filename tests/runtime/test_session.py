@@ -100,7 +100,7 @@ def test_types_that_numpy_lacks_come_and_go_as_carriers() -> None:
     result = compiled([np.float32([1.00390625, 1.01, 2]), np.uint8([7, 9])])
     np.testing.assert_array_equal(result[0], np.float32([2.0, 2.015625, 4.0]))
     np.testing.assert_array_equal(result[1], np.uint8([14, 2]))
-    with pytest.raises(irexec.InputError, match="outside 0..15"):
+    with pytest.raises(irexec.InputError, match=r"outside 0\.\.15"):
         compiled([np.float32([1, 1, 2]), np.uint8([16, 0])])
 
 
