@@ -26,8 +26,8 @@ _EXPECTED = dict.fromkeys(
     [f"test_training_dropout{name}" for name in ("", "_default", "_default_mask", "_mask", "_zero_ratio", "_zero_ratio_mask")],
     "whether and what is dropped is known, and random, only when the model runs",
 )
-# One unit in the last place of a type that is coarser than the suite's tolerance: expanded functions round after every step.
-_COARSE = {"bf16": 1e-2, "f16": 2e-3}
+# Two units in the last place of a type that is coarser than the suite's tolerance: expanded functions round after every step.
+_COARSE = {"bf16": 1.6e-2, "f16": 2e-3}
 _REASONS = {
     "training": "the expected output is random",
     "FNUZ": "IR has no FNUZ float types",
@@ -64,7 +64,7 @@ def _why_not(case: Any) -> str | None:
             element_of(info.type.tensor_type.elem_type)
     except irexec.UnsupportedError as error:
         return str(error)
-    text = "to_STRING" in name or "STRING_to" in name or ("string" in name and "cast" in name)
+    text = "to_STRING" in name or "STRING_to" in name or ("string" in name and name.startswith("test_cast"))
     return _REASONS["string"] if text else None
 
 
