@@ -87,6 +87,7 @@ def split_1(data: np.ndarray, axis: np.ndarray, *, num_splits: Positive) -> tupl
 def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ...]:
     check_scalar(axis, "axis")
     check_integers(axis, "axis")
+    check(num_splits < 1 << 16, f"num_splits {num_splits} is more than a layer can have outputs")
     place = axis.scalar("axis")
     if data.shape is None:
         return (Fact(data.element, None),) * num_splits

@@ -76,5 +76,7 @@ for exclusive in ("false", "true"):
         ROWS.append(case("CumSum", 3, X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"))
 ROWS += [
     facts_case("TopK", 11, "f32[2,1..9]", 3, axis="1", mode="max", sort="value", id="axis bounded"),
-    refuses("TopK", 11, "f32[2,1..2]", 3, axis="1", mode="max", sort="value", says="k is 3, the axis has only 1..2", id="k beyond any size"),
+    refuses(
+        "TopK", 11, "f32[2,1..2]", 3, axis="1", mode="max", sort="value", says="k is 3, the axis has only 1..2", id="k beyond any size"
+    ),
 ]
