@@ -1,11 +1,14 @@
-"""Tensor names as the ``names`` attribute of a port has them.
+"""How IR spells names: of tensors, operation types and element types.
 
-They are joined with commas; a comma inside a name is written ``\\,`` and any other backslash stands for itself.
+Tensor names are joined with commas; a comma inside a name is written ``\\,`` and any other backslash stands for itself.
 """
 
 from __future__ import annotations
 
 import re
+
+from irexec.errors import UnsupportedError
+from irexec.ir.elements import Element, element
 
 _SEPARATOR = re.compile(r"(?<!\\),")
 
@@ -23,3 +26,14 @@ def encode_names(names: list[str]) -> str:
 # How OpenVINO writes a type whose specification has another name, and what it means when read.
 WRITTEN_TYPES = {"Constant": "Const", "Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
 READ_TYPES = {written: type for type, written in WRITTEN_TYPES.items()}
+
+# The precision of a port whose element type is not known, as OpenVINO writes it.
+NO_PRECISION = "UNSPECIFIED"
+
+
+def named_element(text: str) -> Element | None:
+    """The element type that an element_type or precision means; None if it means none."""
+    try:
+        return element(text)
+    except UnsupportedError:
+        return None

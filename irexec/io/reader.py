@@ -14,7 +14,7 @@ from lxml import etree
 
 from irexec.errors import ModelError, UnsupportedError
 from irexec.io.bodies import read_bodies
-from irexec.io.names import READ_TYPES, decode_names
+from irexec.io.names import READ_TYPES, decode_names, named_element
 from irexec.io.weights import Weights
 from irexec.io.xml import Document, texts
 from irexec.ir import codes
@@ -28,7 +28,8 @@ LARGEST_SIZE = (1 << 63) - 1
 DEEPEST_BODY = 64
 _VERSIONS = ("10", "11")
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
-_PORT_ATTRIBUTES = ("id", "precision", "names")
+_EDGE = ("from-layer", "from-port", "to-layer", "to-port")
+_NO_PRECISION = ("", "dynamic", "undefined", "unspecified")
 _LAYER_CHILDREN = {"data", "input", "output"}
 
 
@@ -43,6 +44,8 @@ def read(path: str | Path, bin_path: str | Path | None = None) -> Model:
         data = file.read_bytes()
     except OSError as error:
         raise ModelError(f"{file}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ModelError(f"{str(file)!r} cannot be read: {error}") from None
     if bin_path is not None and not Path(bin_path).is_file():
         raise ModelError(f"{bin_path}: there is no such file")
     weights = Weights(Path(bin_path) if bin_path is not None else file.with_suffix(".bin"))
@@ -86,10 +89,7 @@ class Reader:
         outer, self.problems = self.problems, graph.problems
         layers = [layer for part in element.iterchildren("layers") for layer in part.iterchildren("layer")]
         graph.nodes = [self._layer(layer, depth) for layer in layers]
-        by_id = self._by_id(graph)
-        for part in element.iterchildren("edges"):
-            for edge in part.iterchildren("edge"):
-                self._edge(edge, by_id)
+        self._edges(graph, [edge for part in element.iterchildren("edges") for edge in part.iterchildren("edge")])
         self._unfed(graph)
         rest = [child for child in element if child.tag not in ("layers", "edges")]
         if rest:
@@ -159,7 +159,7 @@ class Reader:
     def _input(self, element: etree._Element, node: Node, index: int) -> Input:
         number = self.number(element, "id", node)
         port = Input(fact=self._fact(element, node, number), port=number, line=self.document.line(element))
-        port.attributes = texts(element, "id", "precision")
+        port.attributes = texts(element, "id", *_said(element, port.fact))
         port.rt_info = _opaque(element)
         return port
 
@@ -167,7 +167,7 @@ class Reader:
         number = self.number(element, "id", node)
         value = Value(node, index, self._fact(element, node, number), port=number, line=self.document.line(element))
         value.names = decode_names(element.get("names", ""))
-        value.attributes = texts(element, *_PORT_ATTRIBUTES)
+        value.attributes = texts(element, "id", *(["names"] if value.names else []), *_said(element, value.fact))
         value.rt_info = _opaque(element)
         return value
 
@@ -177,13 +177,12 @@ class Reader:
 
     def _precision(self, port: etree._Element, node: Node, number: int | None) -> Element | None:
         text = port.get("precision")
-        if text is None or text.lower() in ("", "dynamic", "undefined", "unspecified"):
+        if text is None or text.lower() in _NO_PRECISION:
             return None
-        try:
-            return element(text)
-        except UnsupportedError:
+        found = named_element(text)
+        if found is None:
             self.problem(codes.BAD_PRECISION, f"precision {text[:40]!r} is no element type", port, node, number)
-            return None
+        return found
 
     def _size(self, dim: etree._Element, node: Node, number: int | None) -> Size:
         size = _integer(dim.text or "")
@@ -234,47 +233,51 @@ class Reader:
             if first is not node and node.id >= 0:
                 text = f"id {node.id} is also that of {first.name!r} in line {first.line}"
                 self.problems.append(Problem(codes.DUPLICATE_LAYER, text, node.id, node.name, node.type, None, node.line))
+        found.pop(-1, None)
         return found
 
-    def _edge(self, edge: etree._Element, by_id: dict[int, Node]) -> None:
-        keys = ("from-layer", "from-port", "to-layer", "to-port")
-        from_layer, from_port, to_layer, to_port = (self.number(edge, key) for key in keys)
-        if from_layer is None or from_port is None or to_layer is None or to_port is None:
-            return
-        source, target = by_id.get(from_layer), by_id.get(to_layer)
-        value = self._from(edge, source, from_layer, from_port)
-        port = self._to(edge, target, to_layer, to_port)
-        if value is None or port is None or target is None:
+    def _edges(self, graph: Graph, edges: list[etree._Element]) -> None:
+        """Join the ports. They are looked up by number: one layer may have as many as there are edges."""
+        by_id = self._by_id(graph)
+        outputs: dict[tuple[int, int | None], Value] = {}
+        inputs: dict[tuple[int, int | None], Input] = {}
+        for node in by_id.values():
+            for value in node.outputs:
+                outputs.setdefault((node.id, value.port), value)
+            for port in node.ports:
+                inputs.setdefault((node.id, port.port), port)
+        for index, edge in enumerate(edges):
+            from_layer, from_port, to_layer, to_port = (self.number(edge, key) for key in _EDGE)
+            if from_layer is None or from_port is None or to_layer is None or to_port is None:
+                continue
+            found = outputs.get((from_layer, from_port)), inputs.get((to_layer, to_port))
+            self._edge(edge, index, (by_id.get(from_layer), from_port, found[0]), (by_id.get(to_layer), to_port, found[1]))
+
+    def _edge(
+        self, edge: etree._Element, index: int, origin: tuple[Node | None, int, Value | None], end: tuple[Node | None, int, Input | None]
+    ) -> None:
+        source, from_port, value = origin
+        target, to_port, port = end
+        from_layer, to_layer = edge.get("from-layer"), edge.get("to-layer")
+        if source is None:
+            text = f"an edge to layer {to_layer} comes from layer {from_layer}, which is not there"
+            self.problem(codes.EDGE_FROM_NOTHING, text, edge)
+        elif value is None:
+            text = f"an edge comes from output port {from_port}, which the layer does not have"
+            self.problem(codes.EDGE_FROM_NOTHING, text, edge, source, from_port)
+        if target is None:
+            text = f"an edge from layer {from_layer} goes to layer {to_layer}, which is not there"
+            self.problem(codes.EDGE_TO_NOTHING, text, edge)
+        elif port is None:
+            text = f"an edge goes to input port {to_port}, which the layer does not have"
+            self.problem(codes.EDGE_TO_NOTHING, text, edge, target, to_port)
+        if value is None or port is None:
             return
         if port.source is not None:
             text = f"a second edge arrives at input port {to_port}, from layer {from_layer}"
             self.problem(codes.DUPLICATE_EDGE, text, edge, target, to_port)
             return
-        port.source = value
-
-    def _from(self, edge: etree._Element, source: Node | None, layer: int, number: int) -> Value | None:
-        if source is None:
-            self.problem(
-                codes.EDGE_FROM_NOTHING, f"an edge to layer {edge.get('to-layer')} comes from layer {layer}, which is not there", edge
-            )
-            return None
-        value = next((value for value in source.outputs if value.port == number), None)
-        if value is None:
-            self.problem(
-                codes.EDGE_FROM_NOTHING, f"an edge comes from output port {number}, which the layer does not have", edge, source, number
-            )
-        return value
-
-    def _to(self, edge: etree._Element, target: Node | None, layer: int, number: int) -> Input | None:
-        if target is None:
-            self.problem(
-                codes.EDGE_TO_NOTHING, f"an edge from layer {edge.get('from-layer')} goes to layer {layer}, which is not there", edge
-            )
-            return None
-        port = next((port for port in target.ports if port.port == number), None)
-        if port is None:
-            self.problem(codes.EDGE_TO_NOTHING, f"an edge goes to input port {number}, which the layer does not have", edge, target, number)
-        return port
+        port.source, port.edge = value, index
 
     def _unfed(self, graph: Graph) -> None:
         for node in graph.nodes:
@@ -294,6 +297,12 @@ def _integer(text: str) -> int | None:
         return None
     value = int(stripped)
     return value if -LARGEST_SIZE - 1 <= value <= LARGEST_SIZE else None
+
+
+def _said(port: etree._Element, fact: Fact | None) -> list[str]:
+    """The precision, if the fact says it exactly as it is written: any other spelling is kept as it is."""
+    written = None if fact is None or fact.element is None else fact.element.precision
+    return ["precision"] if port.get("precision") == written else []
 
 
 def _opaque(element: etree._Element) -> list[etree._Element] | None:

@@ -22,7 +22,7 @@ class Weights:
 
     def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None) -> None:
         self.path = path
-        self._data = None if data is None else np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data.view(np.uint8)
+        self._data = None if data is None else _flat(data)
         self._lock = threading.Lock()
         self.exists = data is not None
         self.size = 0 if self._data is None else self._data.size
@@ -58,3 +58,12 @@ class Weights:
             return np.memmap(self.path, np.uint8, "r").view(np.ndarray)
         except (OSError, ValueError) as error:
             raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
+
+
+def _flat(data: bytes | np.ndarray) -> np.ndarray:
+    """The bytes of an array in the order of its elements, read-only."""
+    if not isinstance(data, np.ndarray):
+        return np.frombuffer(data, np.uint8)
+    flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    flat.flags.writeable = False
+    return flat

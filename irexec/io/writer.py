@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lxml import etree
 
 from irexec.errors import ModelError
 from irexec.io.bodies import body_tags
-from irexec.io.names import WRITTEN_TYPES, encode_names
+from irexec.io.files import replacing
+from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, encode_names, named_element
 from irexec.ir.constants import Constant
+from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
 
+_EDGE = ("from-layer", "from-port", "to-layer", "to-port")
 _DEFAULT_LAYOUT = (
     "port_map", "back_edges", "else_port_map", "then_port_map", "data", "rt_info", "input", "output", "body", "then_body", "else_body",
 )  # fmt: skip
@@ -34,21 +35,15 @@ def write(model: Model, path: str | Path) -> None:
         ModelError: the model cannot be written as XML, or the place cannot be written to.
     """
     target = Path(path)
-    made: list[Path] = []
+    if "\0" in str(target) or not target.name:
+        raise ModelError(f"{str(path)!r} is no name of a file")
+    if target.suffix.lower() == ".bin":
+        raise ModelError(f"{target}: cannot be written: .bin is the suffix of the weights beside the .xml")
     try:
-        with _temporary(target.with_suffix(".bin"), made) as binary:
-            text = Writer(binary.write).document(model)
-            _flush(binary)
-        with _temporary(target, made) as xml:
-            xml.write(text)
-            _flush(xml)
-        os.replace(made[0], target.with_suffix(".bin"))
-        os.replace(made[1], target)
+        with replacing(target.with_suffix(".bin"), target) as (binary, xml):
+            xml.write(Writer(binary.write).document(model))
     except OSError as error:
         raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
-    finally:
-        for temporary in made:
-            temporary.unlink(missing_ok=True)
 
 
 def write_text(model: Model) -> tuple[bytes, bytes]:
@@ -56,21 +51,6 @@ def write_text(model: Model) -> tuple[bytes, bytes]:
     parts: list[Any] = []
     text = Writer(parts.append).document(model)
     return text, b"".join(bytes(part) for part in parts)
-
-
-def _temporary(target: Path, made: list[Path]) -> IO[bytes]:
-    file = tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)  # noqa: SIM115
-    made.append(Path(file.name))
-    # A file that mkstemp makes can be read by nobody else; a model is as readable as any new file.
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(file.name, 0o666 & ~mask)
-    return file
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 class Writer:
@@ -88,8 +68,7 @@ class Writer:
     def document(self, model: Model) -> bytes:
         """The text of the .xml."""
         net = etree.Element("net", name=_text(model.name, "the model's name"), version="11")
-        for key, text in model.attributes.items():
-            net.set(key, text)
+        _set(net, model.attributes, "of the model")
         self._graph(net, model)
         _append(net, model.rt_info)
         etree.indent(net, space="\t")
@@ -105,19 +84,14 @@ class Writer:
         for node in graph.nodes:
             self._layer(layers, node)
         edges = etree.SubElement(parent, "edges")
-        for target, to_port, value in sorted(_edges(graph), key=lambda edge: (edge[2].node.id, edge[0].id, edge[1])):
-            edge = etree.SubElement(edges, "edge")
-            edge.set("from-layer", str(value.node.id))
-            edge.set("from-port", str(_output_number(value)))
-            edge.set("to-layer", str(target.id))
-            edge.set("to-port", str(to_port))
+        for numbers in _edges(graph):
+            etree.SubElement(edges, "edge", dict(zip(_EDGE, map(str, numbers), strict=True)))
 
     def _layer(self, layers: etree._Element, node: Node) -> None:
         layer = etree.SubElement(layers, "layer", id=str(node.id), name=_text(node.name, "a layer's name"))
-        layer.set("type", _text(node.spelling or WRITTEN_TYPES.get(node.type, node.type), "a layer's type"))
+        layer.set("type", _text(_written_type(node), "a layer's type"))
         layer.set("version", _text(node.version, "a layer's version"))
-        for key, text in node.extras.items():
-            layer.set(key, _text(text, f"{key} of {node.name!r}"))
+        _set(layer, node.extras, f"of {node.name!r}")
         parts = self._parts(node)
         order = [tag for tag in dict.fromkeys((*node.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
         for tag in order:
@@ -144,10 +118,13 @@ class Writer:
             return node.attributes
         constant = node.constant
         shape = ", ".join(map(str, constant.shape))
-        place = {"offset": str(self._offset(constant)), "size": str(constant.size)}
-        fresh = {"element_type": constant.element.name, "shape": shape, **place}
-        written = {key: place.get(key, text) for key, text in node.attributes.items()}
-        return written | {key: text for key, text in fresh.items() if key not in written}
+        fresh = {"element_type": constant.element.name, "shape": shape, "offset": str(self._offset(constant)), "size": str(constant.size)}
+        # What was written stays in its spelling, unless the node has been given another constant since.
+        if _spaceless(node.attributes.get("shape", "")) == _spaceless(shape):
+            fresh["shape"] = node.attributes.get("shape", shape)
+        if named_element(node.attributes.get("element_type", "")) is constant.element:
+            fresh["element_type"] = node.attributes["element_type"]
+        return {key: fresh.get(key, text) for key, text in node.attributes.items()} | fresh
 
     def _offset(self, constant: Constant) -> int:
         """Where the bytes of a constant stand; bytes that were written before are not written again."""
@@ -192,12 +169,36 @@ def _check_ids(graph: Graph) -> None:
         seen.add(node.id)
 
 
-def _edges(graph: Graph) -> Iterable[tuple[Node, int, Value]]:
+def _written_type(node: Node) -> str:
+    """The type in the spelling of its file, unless the node has been given another type since."""
+    if node.spelling is not None and READ_TYPES.get(node.spelling, node.spelling) == node.type:
+        return node.spelling
+    return WRITTEN_TYPES.get(node.type, node.type)
+
+
+def _spaceless(text: str) -> str:
+    return "".join(text.split())
+
+
+def _edges(graph: Graph) -> list[tuple[int, int, int, int]]:
+    """From layer, from port, to layer, to port of every edge: in the order of the file, then new ones by their numbers.
+
+    OpenVINO sorts edges by the layer they come from, with a sort that is not stable, so the order of
+    the others in its files follows from nothing.
+    """
+    inside = set(graph.nodes)
+    found: list[tuple[bool, int, tuple[int, int, int, int]]] = []
     for node in graph.nodes:
         for index, port in enumerate(node.ports):
+            here = f"input {index} of layer {node.id} {node.name!r} is fed by"
             if port.source is None:
-                raise ModelError(f"input {index} of layer {node.id} {node.name!r} is fed by nothing")
-            yield node, index if port.port is None else port.port, port.source
+                raise ModelError(f"{here} nothing")
+            if port.source.node not in inside:
+                raise ModelError(f"{here} {port.source.node.name!r}, which is not in the graph")
+            to_port = index if port.port is None else port.port
+            numbers = (port.source.node.id, _output_number(port.source), node.id, to_port)
+            found.append((port.edge is None, port.edge or 0, numbers))
+    return [numbers for *_, numbers in sorted(found, key=lambda edge: (edge[0], edge[1], edge[2][0], edge[2][2], edge[2][3]))]
 
 
 def _output_number(value: Value) -> int:
@@ -213,28 +214,44 @@ def _ports(tag: str, ports: Iterable[etree._Element]) -> etree._Element:
 
 def _input(index: int, port: Input) -> etree._Element:
     fact = port.fact if port.fact is not None or port.source is None else port.source.fact
-    return _port(index if port.port is None else port.port, fact, port.attributes, port.rt_info)
+    return _port(index if port.port is None else port.port, fact, port.attributes, port.rt_info, is_new=port.port is None)
 
 
 def _output(value: Value) -> etree._Element:
     names = {"names": encode_names(value.names)} if value.names else {}
-    return _port(_output_number(value), value.fact, names | value.attributes, value.rt_info)
+    return _port(_output_number(value), value.fact, names | value.attributes | names, value.rt_info, is_new=value.port is None)
 
 
-def _port(number: int, fact: Fact | None, attributes: dict[str, str], rt_info: Any) -> etree._Element:
-    precision = {} if fact is None or fact.element is None else {"precision": fact.element.precision}
-    port = _element("port", {"id": str(number)} | precision | attributes, f"of port {number}")
+def _port(number: int, fact: Fact | None, attributes: dict[str, str], rt_info: Any, *, is_new: bool) -> etree._Element:
+    precision = _precision(None if fact is None else fact.element, attributes.get("precision"), is_new)
+    port = _element("port", {"id": str(number)} | precision | attributes | precision, f"of port {number}")
     for size in (fact.shape if fact is not None else None) or ():
         etree.SubElement(port, "dim").text = str(size) if isinstance(size, int) else "-1"
     _append(port, rt_info)
     return port
 
 
+def _precision(element: Element | None, written: str | None, is_new: bool) -> dict[str, str]:
+    """The precision attribute: as written where that still says the element type."""
+    if written is not None and named_element(written) is element:
+        return {"precision": written}
+    if element is None:
+        return {"precision": NO_PRECISION} if is_new or written is not None else {}
+    return {"precision": element.precision}
+
+
 def _element(tag: str, attributes: dict[str, str], where: str) -> etree._Element:
     element = etree.Element(tag)
-    for key, text in attributes.items():
-        element.set(key, _text(text, f"{key} {where}"))
+    _set(element, attributes, where)
     return element
+
+
+def _set(element: etree._Element, attributes: dict[str, str], where: str) -> None:
+    for key, text in attributes.items():
+        try:
+            element.set(key, text)
+        except ValueError:
+            raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot hold") from None
 
 
 def _append(parent: etree._Element, children: Iterable[etree._Element] | None) -> None:

@@ -1,7 +1,8 @@
 """XML from a stranger, parsed in bounded time and memory.
 
-Document types are refused before the parser sees them, and with them every entity; nothing is ever
-fetched. The parser limits the depth of elements; lines are exact however long the file is, which
+Document types are refused before the parser sees them, and with them every entity; the parser is told
+the encoding, so that it cannot see other characters than the check did. Nothing is ever fetched. The
+depth of elements is limited, whatever the parser allows; lines are exact however long the file is, which
 libxml2's own 16 bits are not.
 """
 
@@ -20,6 +21,8 @@ _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTA
 _DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
 _ENCODINGS = {b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin-1"}
 _LINE_LIMIT = 65535
+# Bodies add three levels each, and the reader allows 64 of them.
+DEEPEST_ELEMENT = 512
 
 
 class Document:
@@ -27,8 +30,8 @@ class Document:
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
-        _refuse_doctype(data, name)
         parser = etree.XMLParser(
+            encoding=_encoding(data, name),
             resolve_entities=False,
             no_network=True,
             load_dtd=False,
@@ -41,6 +44,8 @@ class Document:
             self.root = etree.fromstring(data, parser)
         except etree.XMLSyntaxError as error:
             raise ModelError(f"{name}: not well-formed XML: {error.msg}") from None
+        if self.root.xpath(f"boolean({'/*' * (DEEPEST_ELEMENT + 1)})"):
+            raise ModelError(f"{name}: elements are nested more than {DEEPEST_ELEMENT} deep")
         info: Any = self.root.getroottree().docinfo
         if info.doctype:
             raise ModelError(f"{name}: has a document type, which IR never has")
@@ -57,16 +62,20 @@ def texts(element: etree._Element, *without: str) -> dict[str, str]:
     return {str(key): str(text) for key, text in element.attrib.items() if key not in without}
 
 
-def _refuse_doctype(data: bytes, name: str) -> None:
+def _encoding(data: bytes, name: str) -> str:
+    """The encoding of a file that has no document type; raises ModelError for one that has."""
     declared = _DECLARED.match(data)
     if data[:2] in (b"\xfe\xff", b"\xff\xfe") or (declared and declared[1].lower() not in _ENCODINGS):
         raise ModelError(f"{name}: IR is written in UTF-8, this file is not")
+    if b"\0" in data[:4]:
+        raise ModelError(f"{name}: not XML in UTF-8: it starts with {data[:20]!r}")
     prolog = _PROLOG.match(data)
     rest = data[prolog.end() if prolog else 0 :][:64]
     if rest[:2] == b"<!":
         raise ModelError(f"{name}: has a document type, which IR never has")
     if not rest.startswith(b"<"):
         raise ModelError(f"{name}: not XML: it starts with {rest[:20]!r}" if rest else f"{name}: holds no XML element")
+    return declared[1].decode("ascii") if declared else "utf-8"
 
 
 def _exact_lines(data: bytes, root: etree._Element) -> dict[etree._Element, int] | None:

@@ -53,6 +53,7 @@ class Input:
     Attributes:
         source: the value that feeds it; None if no edge arrives.
         fact, port, attributes, rt_info, line: as for Value.
+        edge: the position of its edge among the edges of the file; None if it was not read from a file.
     """
 
     source: Value | None = None
@@ -61,6 +62,7 @@ class Input:
     attributes: dict[str, str] = field(default_factory=dict)
     rt_info: Any = None
     line: int | None = None
+    edge: int | None = None
 
 
 @dataclass(eq=False)
