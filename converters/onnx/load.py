@@ -40,6 +40,8 @@ def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | 
 def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
+    if not len(model.opset_import) and model.ir_version >= 3:
+        raise ConversionError(f"{where}: no sound ONNX model: it imports no opset")
     if len(model.functions):
         try:
             model = inliner.inline_local_functions(model)

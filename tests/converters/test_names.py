@@ -1,0 +1,69 @@
+"""Names: tensors keep theirs, layers are called after the ONNX nodes, outputs answer to their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import converters
+import irexec
+from tests.support.onnx_models import model_of
+
+
+def test_tensors_and_layers() -> None:
+    model = converters.convert(
+        model_of("(float[2] in) => (float[2] out) { [first] t = Relu(in) [second] out = Mul(t, w) }", w=np.ones(2, np.float32))
+    )
+    assert [(node.type, node.name, [value.names for value in node.outputs]) for node in model.nodes] == [
+        ("Parameter", "in", [["in"]]),
+        ("Relu", "first", [["t"]]),
+        ("Constant", "w", [["w"]]),
+        ("Multiply", "second", [["out"]]),
+        ("Result", "out/sink_port_0", []),
+    ]
+
+
+def test_a_node_that_becomes_several_layers_gives_its_name_to_the_last() -> None:
+    model = converters.convert(
+        model_of(
+            "(float[1,1,4,4] x) => (float[1,1,2,2] y) { [c] y = Conv(x, w, b) }",
+            w=np.ones((1, 1, 3, 3), np.float32),
+            b=np.ones(1, np.float32),
+        )
+    )
+    names = {node.type: node.name for node in model.nodes}
+    assert names["Convolution"] == "c/Convolution"
+    assert names["Add"] == "c"
+
+
+def test_nodes_without_names_are_called_after_their_output() -> None:
+    model = converters.convert(model_of("(float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"))
+    assert [node.name for node in model.nodes] == ["x", "t", "y", "y/sink_port_0"]
+
+
+def test_nodes_of_the_same_name() -> None:
+    model = converters.convert(model_of("(float[2] x) => (float[2] y) { [n] t = Relu(x) [n] y = Neg(t) }"))
+    assert len({node.name for node in model.nodes}) == len(model.nodes)
+
+
+def test_outputs_that_are_the_same_tensor() -> None:
+    """An input passed on, a tensor twice, and a constant: each output is a tensor of its own name."""
+    graph = (
+        "(float[2] x) => (float[2] b, float[2] a, float[2] p, float[2] c) { a = Neg(x) b = Identity(a) p = Identity(x) c = Identity(w) }"
+    )
+    model = converters.convert(model_of(graph, w=np.array([5, 6], np.float32)))
+    assert [port.name for port in model.outputs] == ["b", "a", "p", "c"]
+    assert [port.name for port in model.inputs] == ["x"]
+    result = irexec.compile_model(model)(np.array([1, 2], np.float32))
+    for name, expected in {"a": [-1, -2], "b": [-1, -2], "p": [1, 2], "c": [5, 6]}.items():
+        np.testing.assert_array_equal(result[name], expected)
+
+
+def test_names_survive_the_file(tmp_path: Path) -> None:
+    model = converters.convert(model_of('(float[2] "a,b") => (float[2] "c:0") { t = Relu("a,b") "c:0" = Neg(t) }'))
+    irexec.save_model(model, tmp_path / "m.xml")
+    read = irexec.read_model(tmp_path / "m.xml")
+    assert [port.name for port in read.inputs] == ["a,b"]
+    assert [port.name for port in read.outputs] == ["c:0"]
+    assert [value.names for node in read.nodes for value in node.outputs] == [["a,b"], ["t"], ["c:0"]]

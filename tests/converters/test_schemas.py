@@ -1,0 +1,57 @@
+"""Every version of every translated operator takes what ONNX's own schema of it has: attributes, defaults, inputs."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from onnx import defs, helper
+
+from converters.onnx.load import NEWEST_OPSET
+from converters.onnx.registry import find, operators
+
+SCHEMAS = [s for s in defs.get_all_schemas_with_history() if s.domain == "" and ("", s.name) in operators() and not s.deprecated]
+# What only tells how to train, or how old runtimes may save memory.
+IGNORED = {"consumed_inputs"}
+# What the schema leaves out although nothing can be computed without it.
+NEEDED = {("LpPool", "kernel_shape"), ("Reshape", "shape")}
+
+
+def test_onnx_knows_no_newer_opset() -> None:
+    assert defs.onnx_opset_version() <= NEWEST_OPSET
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=[f"{s.name}-{s.since_version}" for s in SCHEMAS])
+def test_translation_follows_the_schema(schema: defs.OpSchema) -> None:
+    found = find(schema.name, "", schema.since_version)
+    assert found is not None
+    assert set(schema.attributes) - IGNORED <= found.attributes
+    needed = {name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED}
+    assert found.required <= needed
+    most = None if schema.max_input > 1000 else schema.max_input
+    if found.most_inputs is not None:
+        assert most is not None
+        assert found.most_inputs >= most
+    assert found.least_inputs <= schema.min_input
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=[f"{s.name}-{s.since_version}" for s in SCHEMAS])
+def test_defaults_are_those_of_the_schema(schema: defs.OpSchema) -> None:
+    found = find(schema.name, "", schema.since_version)
+    assert found is not None
+    parameters = inspect.signature(found.function).parameters
+    for name, attribute in schema.attributes.items():
+        if name in IGNORED or not attribute.default_value.name:
+            continue
+        default = helper.get_attribute_value(attribute.default_value)
+        default = default.decode() if isinstance(default, bytes) else default
+        ours = parameters[name].default
+        if ours is None or (schema.name, name) in {("Clip", "min"), ("Clip", "max")}:
+            continue
+        assert ours == pytest.approx(default) if isinstance(default, float) else ours == default
+
+
+@pytest.mark.parametrize("name", sorted({s.name for s in SCHEMAS}))
+def test_no_translation_is_older_than_its_operator(name: str) -> None:
+    first = min(s.since_version for s in defs.get_all_schemas_with_history() if s.domain == "" and s.name == name)
+    assert find(name, "", first - 1) is None
