@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, broadcastable_to, high, low, meet, shape_text
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import broadcast, same_element
+from irexec.ops.rules import broadcast, check_integers, check_vector, length, open_shape, same_element
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
@@ -22,13 +22,13 @@ def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
 
 
 def _target_shape(target: Fact) -> PartialShape:
-    check(target.rank in (None, 1), f"target_shape has rank {target.rank}, expected 1")
+    check_vector(target, "target_shape")
+    check_integers(target, "target_shape")
     sizes = target.sizes()
-    if sizes is not None:
-        check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
-        return tuple(Dim(0, size.hi) if isinstance(size, Dim) and size.lo < 0 else size for size in sizes)
-    length = target.shape[0] if target.shape else None
-    return (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None
+    if sizes is None:
+        return open_shape(length(target))
+    check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
+    return tuple(at_least(size, 0) for size in sizes)
 
 
 def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, mode: str) -> Fact:
@@ -131,24 +131,19 @@ def tile_1(data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @tile_1.facts
 def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
-    check(repeats.rank in (None, 1), f"repeats have rank {repeats.rank}, expected 1")
+    check_vector(repeats, "repeats")
+    check_integers(repeats, "repeats")
     times = repeats.sizes()
     if data.shape is None:
         return Fact(data.element, None)
     if times is None:
-        length = repeats.shape[0] if repeats.shape else None
-        return Fact(data.element, (ANY,) * max(len(data.shape), length) if isinstance(length, int) and length < 1 << 16 else None)
-    times = tuple(_not_negative(n) for n in times)
+        count = length(repeats)
+        return Fact(data.element, open_shape(None if count is None else max(len(data.shape), count)))
+    times = tuple(at_least(n, 0) for n in times)
     rank = max(len(data.shape), len(times))
     sizes = (1,) * (rank - len(data.shape)) + tuple(data.shape)
     counts = (1,) * (rank - len(times)) + times
     return Fact(data.element, tuple(size * n for size, n in zip(sizes, counts, strict=True)))
-
-
-def _not_negative(size: Size) -> Size:
-    if isinstance(size, int):
-        return max(size, 0)
-    return size if size.lo >= 0 else Dim(0, size.hi)
 
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
@@ -168,7 +163,8 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
 
 def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:
     for fact, what in ((begin, "pads_begin"), (end, "pads_end")):
-        check(fact.rank in (None, 1), f"{what} has rank {fact.rank}, expected 1")
+        check_vector(fact, what)
+        check_integers(fact, what)
     if value is not None:
         same_element(data, value)
     if data.shape is None:
@@ -183,7 +179,7 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
 
 def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Size:
     if not isinstance(begin, int) or not isinstance(end, int):
-        return ANY
+        return at_least(size + begin + end, 0)
     check(negative or (begin >= 0 and end >= 0), f"pads {begin} and {end}: Pad-1 takes no negative ones")
     if isinstance(size, int):
         check(size + begin + end >= 0, f"pads {begin} and {end} leave nothing of an axis of {size}")
@@ -195,8 +191,7 @@ def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Si
             )
         check(mode != "edge" or size > 0 or max(begin, end) <= 0, "mode edge cannot add to an empty axis")
         return size + begin + end
-    grown = size + (begin + end)
-    return grown if isinstance(grown, int) or grown.lo >= 0 else Dim(0, high(grown))
+    return at_least(size + (begin + end), 0)
 
 
 @op("Pad", since=1)

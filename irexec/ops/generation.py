@@ -8,27 +8,31 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis, same_element
-
-
-def _scalar(fact: Fact, what: str) -> None:
-    check(fact.rank in (None, 0) or not fact.is_static or fact.shape == (1,), f"{what} has shape {fact}, expected a scalar")
+from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, open_shape, same_element
 
 
 def _length(start: Any, stop: Any, step: Any) -> Size:
     """How many numbers a range has; a size where the numbers are int | Dim."""
     if any(isinstance(number, Dim) for number in (start, stop, step)):
-        if not isinstance(step, int) or step <= 0:
-            return ANY
-        reach = stop - start if not isinstance(start, Dim) or start.hi is not None else ANY
-        return at_least((reach + (step - 1)) // step, 0)
+        return _bounded_length(start, stop, step)
     if not all(math.isfinite(number) for number in (start, stop, step)):
         return ANY
     return max(math.ceil((stop - start) / step) if isinstance(step, float) else -((start - stop) // step), 0)
+
+
+def _bounded_length(start: Size, stop: Size, step: Size) -> Size:
+    if not isinstance(step, int) or step == 0:
+        return ANY
+    if start == 0 and step == 1:
+        return at_least(stop, 0)
+    first, last = (start, stop) if step > 0 else (stop, start)
+    top, most = high(first), high(last)
+    least = 0 if top is None else max(low(last) - top, 0)
+    return ceil_div(span(least, None if most is None else max(most - low(first), 0)), abs(step))
 
 
 def _numbers(*facts: Fact, whole: bool) -> list[Any] | None:
@@ -43,7 +47,7 @@ def _numbers(*facts: Fact, whole: bool) -> list[Any] | None:
 
 def _range_facts(start: Fact, stop: Fact, step: Fact, kind: Element | None) -> Fact:
     for fact, what in ((start, "start"), (stop, "stop"), (step, "step")):
-        _scalar(fact, what)
+        check_scalar(fact, what)
     numbers = _numbers(start, stop, step, whole=kind is not None and kind.is_integer)
     if numbers is None:
         return Fact(kind, (ANY,))
@@ -101,9 +105,9 @@ def _one_hot(indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.nda
 
 def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -> Fact:
     for fact, what in ((depth, "depth"), (on, "on_value"), (off, "off_value")):
-        _scalar(fact, what)
-    if indices.element is not None:
-        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
+        check_scalar(fact, what)
+    check_integers(indices, "indices")
+    check_integers(depth, "depth")
     kind = same_element(on, off)
     size = depth.sizes()
     if indices.shape is None:
@@ -111,8 +115,7 @@ def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -
     place = normal_axis(axis, len(indices.shape) + 1)
     count = size[0] if size else ANY
     check(not isinstance(count, int) or count >= 0, f"depth {count} is negative")
-    if isinstance(count, Dim) and count.lo < 0:
-        count = span(0, count.hi)
+    count = at_least(count, 0)
     shape: PartialShape = (*indices.shape[:place], count, *indices.shape[place:])
     return Fact(kind, shape)
 
@@ -170,16 +173,23 @@ def eye_9(
 
 @eye_9.facts
 def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
-    sizes: list[Size] = []
-    for fact, what in ((num_rows, "num_rows"), (num_columns, "num_columns")):
-        known = fact.sizes()
-        size = known[0] if known else ANY
-        check(not isinstance(size, int) or size >= 0, f"{what} {size} is negative")
-        sizes.append(ANY if isinstance(size, Dim) and size.lo < 0 else size)
+    sizes = [_count(num_rows, "num_rows"), _count(num_columns, "num_columns")]
+    check_scalar(diagonal_index, "diagonal_index")
+    check_integers(diagonal_index, "diagonal_index")
     if batch_shape is None:
         return Fact(output_type, tuple(sizes))
-    batch = batch_shape.sizes()
-    if batch is None:
-        length = batch_shape.shape[0] if batch_shape.shape else None
-        batch = (ANY,) * length if isinstance(length, int) and length < 1 << 16 else None
+    check_vector(batch_shape, "batch_shape")
+    check_integers(batch_shape, "batch_shape")
+    known = batch_shape.sizes()
+    batch = open_shape(length(batch_shape)) if known is None else tuple(at_least(size, 0) for size in known)
+    check(known is None or all(not isinstance(size, int) or size >= 0 for size in known), f"batch_shape {list(known or ())} is negative")
     return Fact(output_type, None if batch is None else (*batch, *sizes))
+
+
+def _count(fact: Fact, what: str) -> Size:
+    check_scalar(fact, what)
+    check_integers(fact, what)
+    known = fact.sizes()
+    size = known[0] if known else ANY
+    check(not isinstance(size, int) or size >= 0, f"{what} {size} is negative")
+    return at_least(size, 0)

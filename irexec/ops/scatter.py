@@ -6,6 +6,7 @@ two implementations differ from each other.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -54,7 +55,10 @@ def scatter_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray,
     """
     place = _axis(axis, data.ndim)
     result = data.copy()
-    result[(slice(None),) * place + (from_front(indices, data.shape[place], negative=False),)] = updates
+    # A vector of indices, for with a scalar one NumPy would store an array among objects.
+    along = from_front(indices.reshape(-1), data.shape[place], negative=False)
+    slices = updates.reshape(*data.shape[:place], along.size, *data.shape[place + 1 :])
+    result[(slice(None),) * place + (along,)] = slices
     return result
 
 
@@ -87,20 +91,13 @@ def _scatter_elements(
     result = data.copy()
     if reduction == "mean":
         return _means(result, index, updates, use_init_val)
-    if reduction != "none" and not use_init_val:
-        result[index] = _neutral(data.dtype, reduction)
+    if not use_init_val and reduction in ("sum", "prod"):
+        result[index] = reduction == "prod"
+    elif not use_init_val:
+        # The least and the greatest are among the updates themselves.
+        result[index] = updates
     _merge(result, index, updates, reduction)
     return result
-
-
-def _neutral(dtype: np.dtype, reduction: str) -> Any:
-    """What a reduction starts from when the number in ``data`` does not count."""
-    if reduction in ("sum", "prod"):
-        return reduction == "prod"
-    if dtype == np.bool_:
-        return reduction == "min"
-    least, most = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return most if reduction == "min" else least
 
 
 def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_init_val: bool) -> np.ndarray:
@@ -178,11 +175,12 @@ def _scatter_elements_update_12_facts(
 
 def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str) -> np.ndarray:
     depth = indices.shape[-1]
-    places = from_front(indices, data.shape[:depth])
+    count = math.prod(indices.shape[:-1])
+    places = from_front(indices.reshape(count, depth), data.shape[:depth])
     result = data.copy()
     # One more axis in front, so that indices without numbers mean the whole of the data.
-    index = (np.zeros(indices.shape[:-1], np.int64), *np.moveaxis(places, -1, 0))
-    _merge(result[None], index, updates.reshape(indices.shape[:-1] + data.shape[depth:]), reduction)
+    index = (np.zeros(count, np.int64), *places.T)
+    _merge(result[None], index, updates.reshape(count, *data.shape[depth:]), reduction)
     return result
 
 

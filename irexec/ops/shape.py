@@ -57,7 +57,7 @@ def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.
     sizes = [int(size) for size in shape.ravel().tolist()]
     target = [data.shape[i] if size == 0 and special_zero and i < data.ndim else size for i, size in enumerate(sizes)]
     if data.size == 0:
-        # NumPy cannot divide nothing by nothing; what is left of an empty tensor is 0, as in the reference.
+        # NumPy cannot divide nothing by nothing.
         copied = {i for i, size in enumerate(sizes) if size == 0 and special_zero}
         rest = [size for i, size in enumerate(data.shape) if i not in copied]
         known = [size for i, size in enumerate(target) if i not in copied and size != -1]
@@ -135,10 +135,11 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
             rest.remove(size)
             known.remove(size)
     total, others = count(rest), count(known)
+    if others == 0:
+        # Any size would do; OpenVINO takes 1.
+        check(low(total) <= 0, message)
+        return 1
     if isinstance(total, int) and isinstance(others, int):
-        if others == 0:
-            check(total == 0, message)
-            return 0
         check(total % others == 0, message)
         return total // others
     if others == 1:
@@ -146,7 +147,7 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
     # The quotient is whole, so it lies between the bounds rounded inwards; of some elements it is at least 1.
     divisor, most = high(others), high(total)
     least = min(low(total), 1) if divisor is None else -(-low(total) // max(divisor, 1))
-    top = None if most is None else most if low(others) < 1 else most // low(others)
+    top = None if most is None else max(most, 1) if low(others) < 1 else most // low(others)
     check(top is None or least <= top, message)
     return span(least, top)
 
