@@ -80,9 +80,13 @@ def _resolved(b: Context, x: Value, windows: Windows, extra: list[int], output_s
     sizes = _spatial_sizes(b, x) if output_shape else []
     begins, ends, tails = [], [], []
     for i, (stride, reach) in enumerate(zip(windows.strides, windows.reaches, strict=True)):
-        # A kernel that does not reach the next stride keeps its natural size.
-        spare = stride * (sizes[i] - 1) + reach - output_shape[i] if output_shape else max(reach - stride, 0)
-        total = max(0, spare + extra[i])
+        if output_shape:
+            spare = stride * (sizes[i] - 1) + reach - output_shape[i]
+            total = max(0, spare + extra[i])
+        else:
+            # Where not even the output padding reaches the next stride, the result keeps its natural size.
+            total = max(0, reach - stride + extra[i])
+            spare = total - extra[i]
         begins.append(total // 2 if windows.auto_pad == "same_upper" else total - total // 2)
         ends.append(max(spare - begins[i], 0))
         tails.append(max(begins[i] - spare, 0))

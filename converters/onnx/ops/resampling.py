@@ -82,7 +82,7 @@ def coordinates(b: Context, how: Resizing, axis: Stretch) -> Expression:
     if kind == "half_pixel":
         return half
     if kind == "pytorch_half_pixel":
-        return resized.equals(1).choose(-0.5, half)
+        return axis.out.equals(1).choose(0, half)
     if kind == "half_pixel_symmetric":
         return size * 0.5 * (1 - axis.out / resized) + half
     if kind == "tf_half_pixel_for_nn":
