@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import OpError
-from irexec.ir.dims import Dim, is_static
+from irexec.ir.dims import Dim, Size, high, is_static, low
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.kernels.rounding import round_to
@@ -89,9 +89,22 @@ def _settled(fact: Fact, value: np.ndarray) -> Fact:
     """``fact`` with a value of int | Dim, as a plain array where every number is known."""
     if fact.element is None or fact.shape != value.shape:
         return fact
+    if fact.element.is_integer and not all(_holds(fact.element, number) for number in value.ravel().tolist()):
+        return fact
     if any(isinstance(v, Dim) for v in value.ravel().tolist()):
         return Fact(fact.element, fact.shape, value) if fact.element.is_integer else fact
     try:
         return Fact(fact.element, fact.shape, value.astype(fact.element.carrier))
     except OverflowError:
         return fact
+
+
+def _holds(element: Element, number: Size) -> bool:
+    """Whether an integer cannot wrap: objects do not, the kernel's own numbers do.
+
+    A size without an upper bound is taken to fit 32 bits, as no array is larger, but nothing narrower.
+    """
+    signed = element.kind == "signed"
+    least, most = -(1 << (element.bits - 1)) if signed else 0, (1 << (element.bits - signed)) - 1
+    top = high(number)
+    return least <= low(number) <= most and (element.bits >= 32 if top is None else top <= most)

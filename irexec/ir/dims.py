@@ -59,7 +59,7 @@ class Dim:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: int) -> int | Dim:
+    def __floordiv__(self, other: int | Dim) -> int | Dim:
         if isinstance(other, Dim):
             return _quotient(self, other)
         if not isinstance(other, int):
@@ -84,8 +84,22 @@ class Dim:
             return span(self.lo % other, self.hi % other)
         return span(0, other - 1)
 
+    def __rmod__(self, other: int) -> int | Dim:
+        if self.lo <= 0:
+            raise OpError(f"{other} modulo {self} is not known")
+        if 0 <= other < self.lo:
+            return other
+        tops = [None if self.hi is None else self.hi - 1, other if other >= 0 else None]
+        return span(0, min((top for top in tops if top is not None), default=None))
+
     def __neg__(self) -> int | Dim:
         return 0 - self
+
+    def __abs__(self) -> int | Dim:
+        if self.lo >= 0:
+            return self
+        least = 0 if self.hi is None else max(-self.hi, 0)
+        return span(least, None if self.hi is None else max(-self.lo, self.hi))
 
     def __lt__(self, other: int | Dim) -> bool:
         if self.hi is not None and self.hi < low(other):

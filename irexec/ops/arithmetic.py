@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import check
+from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
@@ -55,7 +56,23 @@ def _mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _floor_mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype == object or b.dtype == object:
+        return _each(a, b, lambda x, y: 0 if y == 0 else x % y)
     return np.mod(a, b)
+
+
+def _each(a: np.ndarray, b: np.ndarray, function: Callable[[Any, Any], Size]) -> np.ndarray:
+    """Objects of int | Dim, where Python would raise for a division by 0, one by one."""
+    return np.asarray(np.frompyfunc(function, 2, 1)(a, b), object)
+
+
+def _truncated(a: Size, b: Size) -> Size:
+    """The quotient towards zero; of bounds only where that is also the quotient rounded down."""
+    if isinstance(a, int) and isinstance(b, int):
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    check(low(a) >= 0 and low(b) >= 0, f"{a} / {b} towards zero is not known")
+    return a // b
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -74,8 +91,8 @@ def _cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
     """The quotient; of integers rounded down, or towards zero unless ``floor``; by 0 it is 0."""
-    if a.dtype == object:
-        return np.asarray(np.floor_divide(a, b))
+    if a.dtype == object or b.dtype == object:
+        return _each(a, b, lambda x, y: 0 if y == 0 else x // y if floor else _truncated(x, y))
     if a.dtype.kind == "f":
         return np.divide(a, b)
     quotient = np.floor_divide(a, b)

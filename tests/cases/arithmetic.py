@@ -58,6 +58,10 @@ ROWS += [
         gives=np.array([3, -3, -3, 3], np.int32),
         id="truncates",
     ),
+    case("Divide", 1, [-7, 7], [2, 2], m_pythondiv="false", gives=np.array([-3, 3]), id="truncates a negative by a size"),
+    # Not defined in the specification; 0 is what is documented here.
+    case("Divide", 1, [7, -7, 6], [0, 0, 4], gives=np.array([0, 0, 1]), id="i64 by zero"),
+    case("FloorMod", 1, [7, -7, 6], [0, 0, 4], gives=np.array([0, 0, 2]), id="i64 by zero"),
     case("Mod", 1, typed("i32", [7, -7, 7, -7]), typed("i32", [3, 3, -3, -3]), gives=np.array([1, -1, 1, -1], np.int32), id="signs"),
     case("Mod", 1, [5.3, -5.3, 5.3, -5.3], [2.0, 2.0, -2.0, -2.0], id="signs of floats"),
     case("FloorMod", 1, typed("i32", [7, -7, 7, -7]), typed("i32", [3, 3, -3, -3]), gives=np.array([1, 2, -2, -1], np.int32), id="signs"),
