@@ -190,7 +190,7 @@ class _Planner:
             raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
         bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
         state = next((name for name, kind in definition.handed.items() if kind is Variables), None)
-        call = self._call(definition, facts, attributes) if not bodies and state is None else _with(definition, attributes)
+        call = self._call(node, definition, facts, attributes) if not bodies and state is None else _with(definition, attributes)
         static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
         check = None if static or bodies or state else _with(definition.facts_rule, attributes)
         elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
@@ -207,7 +207,9 @@ class _Planner:
         array = self.known.get(value)
         return fact if array is None else Fact(fact.element, array.shape, array)
 
-    def _call(self, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
+    def _call(self, node: Node, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
+        if self.optimize and definition.alone_rule is not None and not any(value in self.slots for value in node.outputs[1:]):
+            return _with(definition.alone_rule, attributes)
         if self.optimize and definition.bind_rule is not None:
             bound = definition.bind_rule(*facts, **attributes)
             if bound is not None:

@@ -133,6 +133,14 @@ def _max_pool_8_facts(
     return _max_facts(data, pool, element(index_element_type), axis)
 
 
+@max_pool_8.alone
+def _max_pool_8_alone(
+    data: np.ndarray, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
+    rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
+) -> np.ndarray:  # fmt: skip
+    return _max(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad, dilations))
+
+
 @op("MaxPool", since=14)
 def max_pool_14(
     data: np.ndarray, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
@@ -150,6 +158,14 @@ def _max_pool_14_facts(
 ) -> tuple[Fact, Fact]:  # fmt: skip
     pool = _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad, dilations)
     return _max_facts(data, pool, element(index_element_type), axis)
+
+
+@max_pool_14.alone
+def _max_pool_14_alone(
+    data: np.ndarray, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
+    rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
+) -> np.ndarray:  # fmt: skip
+    return _max(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad, dilations))
 
 
 def _average(data: np.ndarray, pool: _Pool, exclude_pad: bool) -> np.ndarray:

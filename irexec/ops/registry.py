@@ -70,6 +70,7 @@ class OpDef:
         kernel: arrays in, array or tuple of arrays out.
         facts_rule: the same signature on Facts.
         bind_rule: the same signature on Facts, returning a faster closure over arrays, or None.
+        alone_rule: the kernel's signature; gives the first output alone, where nobody reads the others.
         inputs, attributes: the schema read from the kernel's signature.
         handed: parameters that the walker hands over: name -> Runner, Variables or Constant.
         symbolic: the kernel also works on object arrays of int | Dim.
@@ -98,6 +99,7 @@ class OpDef:
     ignores: tuple[str, ...] = ()
     facts_rule: Callable[..., Any] | None = None
     bind_rule: Callable[..., Any] | None = None
+    alone_rule: Callable[..., Any] | None = None
     by_name: dict[str, Attribute] = field(default_factory=dict)
 
     def facts(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +110,11 @@ class OpDef:
     def bind(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: ``rule`` is the bind rule of this operation."""
         self.bind_rule = rule
+        return rule
+
+    def alone(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``rule`` gives the first output of this operation alone."""
+        self.alone_rule = rule
         return rule
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
