@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from irexec.tools.feeds import random_array, static
 from irexec.tools.results import compare
 
 
-@click.command()
+@click.command(short_help="Convert an .onnx to IR.")
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The .xml to write; MODEL with another suffix unless told.")
 @click.option(
@@ -33,7 +34,7 @@ def convert(model: str, output: str | None, specs: tuple[str, ...], verify: bool
     """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it."""
     converters = _converters()
     shapes = _shapes(specs, converters)
-    converted: Model = converters.convert(model, inputs=shapes)
+    converted = _converted(converters, model, shapes)
     target = Path(output) if output else Path(model).with_suffix(".xml")
     if target.suffix != ".xml":
         raise click.BadParameter(f"{target} does not end in .xml", param_hint="'-o'")
@@ -41,6 +42,16 @@ def convert(model: str, output: str | None, specs: tuple[str, ...], verify: bool
     save_model(converted, target)
     render.line(f"{target}: {len(converted.nodes)} layers")
     return 0 if agreed else 1
+
+
+def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape]) -> Model:
+    """The model; what the converter warns of is said in a line each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model: Model = converters.convert(path, inputs=shapes)
+    for warning in caught:
+        render.warning_line(str(warning.message))
+    return model
 
 
 def _converters() -> Any:

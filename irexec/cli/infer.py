@@ -58,7 +58,7 @@ class Wanted:
     as_json: bool
 
 
-@click.command()
+@click.command(short_help="Run an .xml on arrays, pictures or random numbers.")
 @click.argument("model", type=click.Path())
 @click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="A .npy, .npz, picture, or random; may be repeated.")
 @click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")

@@ -14,7 +14,7 @@ from irexec.ir.dims import shape_text
 from irexec.tools.inspect import Summary, histogram, layers, summarize, weights
 
 
-@click.command()
+@click.command(short_help="Say what an .xml is made of.")
 @click.argument("model", type=click.Path())
 @click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
 @click.option("--layers", "show_layers", is_flag=True, help="Every layer with the types and shapes that inference gives.")

@@ -12,7 +12,7 @@ from irexec.cli.convert import onnx_support
 from irexec.tools.inspect import supported, unsupported
 
 
-@click.command()
+@click.command(short_help="List the operations that irexec runs.")
 @click.argument("names", nargs=-1)
 @click.option(
     "--check", type=click.Path(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."

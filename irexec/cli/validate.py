@@ -13,7 +13,7 @@ from irexec.api import read_model
 from irexec.cli import render
 
 
-@click.command()
+@click.command(short_help="Check every port, attribute, edge and weight range of an .xml.")
 @click.argument("model", type=click.Path())
 @click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
 @click.option("--weights", is_flag=True, help="Also read every constant and look for NaN and infinities.")
