@@ -17,7 +17,7 @@ from irexec.ir.elements import F32, element
 from irexec.ir.equal import differences
 from irexec.ops.model import constant_value
 
-_WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").glob("*.xml"))
+_WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
 
 
 def _canonical(element: etree._Element) -> object:

@@ -2,7 +2,7 @@
 
     python -m tests.oracle.corpus
 
-writes tests/data/openvino/*.xml and .bin; the tests themselves need no OpenVINO.
+writes tests/data/openvino/**/*.xml and .bin; the tests themselves need no OpenVINO.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
+
+from tests.oracle import corpus_operations
 
 FOLDER = Path(__file__).parent.parent / "data" / "openvino"
 RNG = np.random.default_rng(0)
@@ -137,13 +139,16 @@ def shared() -> ov.Model:
 MODELS: dict[str, Callable[[], ov.Model]] = {
     made.__name__: made for made in (convolutions, names, dynamic, types, loop, tensor_iterator, branch, state, shared)
 }
+COMPRESSED = ("names", "half")
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, make in MODELS.items():
-        ov.save_model(make(), FOLDER / f"{name}.xml", compress_to_fp16=name == "names")
-        print(name)
+    (FOLDER / "operations").mkdir(parents=True, exist_ok=True)
+    # In this order: layers are called by a count that runs through all models.
+    for folder, models in ((FOLDER, MODELS), (FOLDER / "operations", corpus_operations.MODELS)):
+        for name, make in models.items():
+            ov.save_model(make(), folder / f"{name}.xml", compress_to_fp16=name in COMPRESSED)
+            print(name)
 
 
 if __name__ == "__main__":
