@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import irexec
 from irexec.cli.main import run
+from tests.support.onnx_models import model_of
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 IRS = Path(__file__).parent.parent / "data" / "openvino"
@@ -210,3 +212,10 @@ def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
         capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]", code=3
     )
     assert list(tmp_path.glob("*.xml")) == []
+
+
+def test_what_the_converter_warns_of_is_a_line(capsys: Capture, tmp_path: Path) -> None:
+    graph = "(float[1,1,4] x, float[1,2,3] o) => (float[1,1,3] y) { [d] y = DeformConv(x, w, o) }"
+    onnx.save(model_of(graph, 22, w=np.ones((1, 1, 2), np.float32)), tmp_path / "m.onnx")
+    assert run(["convert", str(tmp_path / "m.onnx")]) == 0
+    assert capsys.readouterr().err.startswith("warning: DeformConv 'd' over 1 spatial axes")
