@@ -27,7 +27,8 @@ _MERGES = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.min
 
 def _merge(target: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, reduction: str) -> None:
     if reduction == "none":
-        target[index] = updates
+        # Of objects, an array without axes would itself become a number of the target.
+        target[index] = updates[()]
         return
     merge = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else _MERGES[reduction]
     with np.errstate(all="ignore"):
