@@ -17,8 +17,7 @@ from irexec.analysis.findings import (
 )
 from irexec.errors import IrexecError
 from irexec.ir.graph import Model, Node
-from irexec.kernels.packing import packed_size
-from irexec.ops.model import constant_value
+from irexec.ops.model import constant_value, size_problem
 
 
 def constant_findings(model: Model) -> Iterator[Finding]:
@@ -31,14 +30,9 @@ def constant_findings(model: Model) -> Iterator[Finding]:
 
 
 def _size(node: Node) -> Iterator[Finding]:
-    constant = node.constant
-    if constant is None or constant.element.kind == "string":
-        return
-    needed = packed_size(constant.element.name, constant.count)
-    if constant.size != needed:
-        shape = ",".join(map(str, constant.shape))
-        text = f"has {constant.size} bytes, {constant.element}[{shape}] takes {needed}"
-        yield at(node, CONSTANT_SIZE, text)
+    wrong = None if node.constant is None else size_problem(node.constant)
+    if wrong is not None:
+        yield at(node, CONSTANT_SIZE, wrong)
 
 
 def _ranges(constants: list[Node]) -> list[tuple[int, int, Node]]:

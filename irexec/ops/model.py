@@ -21,15 +21,31 @@ def constant_value(constant: Constant) -> np.ndarray:
     Raises:
         ModelError: its bytes are not in the file, or are not what shape and type ask for.
     """
+    wrong = size_problem(constant)
+    if wrong is not None:
+        raise ModelError(wrong)
     element = constant.element
-    if element.kind != "string" and constant.size != (needed := packed_size(element.name, constant.count)):
-        raise ModelError(f"has {constant.size} bytes, {element}[{','.join(map(str, constant.shape))}] takes {needed}")
     try:
         value = unpack(element.name, constant.raw[: constant.size], constant.count).reshape(constant.shape)
     except OpError as error:
         raise ModelError(str(error)) from None
     value.flags.writeable = False
     return value
+
+
+def size_problem(constant: Constant) -> str | None:
+    """What is wrong with the declared number of bytes; None if nothing is.
+
+    A string says in its bytes how long it is. A constant without elements may have one byte:
+    OpenVINO 2026.4.1 writes it so unless the constant was made of a tensor.
+    """
+    element = constant.element
+    if element.kind == "string":
+        return None
+    needed = packed_size(element.name, constant.count)
+    if constant.size == needed or (constant.count == 0 and constant.size == 1):
+        return None
+    return f"has {constant.size} bytes, {element}[{','.join(map(str, constant.shape))}] takes {needed}"
 
 
 @op("Parameter", since=1, deterministic=False)

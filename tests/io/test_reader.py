@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irexec
 from irexec import ModelError, io
 from irexec.ir.codes import MEANINGS
 from irexec.ir.dims import ANY
 from irexec.ir.elements import F32
 from irexec.ir.graph import Node, Problem
+from irexec.ops.model import constant_value
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 NET = '<net name="n" version="11">\n<layers>\n{}</layers>\n<edges>\n{}</edges>\n</net>'
@@ -147,6 +149,15 @@ def test_names_as_openvino_escapes_them() -> None:
     assert model.name == "größe <&>"
     assert model.nodes[0].outputs[0].names == [",", "a\\,b", "back\\slash", "comma,", "größe", "tab\there", "日本"]
     assert model.nodes[1].name == "line\nbreak"
+
+
+def test_empty_constants_as_openvino_writes_them() -> None:
+    """Of no bytes or of one: their shapes are those that the models were made with."""
+    model = irexec.read_model(IRS / "operations" / "empty.xml")
+    assert irexec.validate(model, weights=True) == []
+    constants = [node.constant for node in model.nodes if node.constant is not None and node.constant.count == 0]
+    assert sorted(constant.size for constant in constants) == [0, 0, 1, 1, 1, 8]
+    assert sorted(constant_value(constant).shape for constant in constants) == [(0,), (0,), (0,), (0, 3), (0, 3), (2, 0)]
 
 
 def test_wide_layers_are_joined_in_linear_time() -> None:
