@@ -11,9 +11,16 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+
+# What an annotation says of an attribute, in ONNX's words.
+_KINDS = {
+    "int": "INT", "float": "FLOAT", "str": "STRING", "list[int]": "INTS", "list[float]": "FLOATS", "list[str]": "STRINGS",
+    "TensorProto": "TENSOR", "SparseTensorProto": "SPARSE_TENSOR",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -23,13 +30,14 @@ class Translation:
     Attributes:
         since: the opset of its domain from which on it counts.
         function: takes the context, the inputs and the attributes.
-        attributes, required: the names of all attributes, and of those without a default.
+        attributes: by name, the types that each may have: INT, FLOATS, ...
+        required: the names of those without a default.
         least_inputs, most_inputs: how many inputs it takes; None for any number.
     """
 
     since: int
     function: Callable[..., Any]
-    attributes: frozenset[str]
+    attributes: Mapping[str, tuple[str, ...]]
     required: frozenset[str]
     least_inputs: int
     most_inputs: int | None
@@ -50,15 +58,16 @@ def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Calla
 
 
 def add(
-    type: str, since: int, domain: str, function: Callable[..., Any], *, schema: Callable[..., Any] | None = None, more: Iterable[str] = ()
-) -> None:
+    type: str, since: int, domain: str, function: Callable[..., Any], *, schema: Callable[..., Any] | None = None,
+    more: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> None:  # fmt: skip
     """Register a translation; tables use it directly.
 
     Args:
         type, since, domain: the operator.
         function: the translation.
         schema: the function whose signature is the schema, where it is another one.
-        more: optional attributes that are not in that signature.
+        more: optional attributes that are not in that signature, and their types.
     """
     parameters = list(inspect.signature(schema or function).parameters.values())[1:]
     keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -67,12 +76,17 @@ def add(
     translation = Translation(
         since,
         function,
-        frozenset(p.name for p in keyword) | frozenset(more),
+        {p.name: _kinds(p) for p in keyword} | dict(more),
         frozenset(p.name for p in keyword if p.default is p.empty),
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
     )
     _TRANSLATIONS.setdefault((domain, type), []).append(translation)
+
+
+def _kinds(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The types of an attribute, from its annotation."""
+    return tuple(_KINDS[name] for name in str(parameter.annotation).split(" | ") if name != "None")
 
 
 @functools.cache

@@ -164,7 +164,7 @@ def _attributes(node: onnx.NodeProto, translation: Translation) -> dict[str, Any
     given: dict[str, Any] = {}
     for attribute in node.attribute:
         if attribute.name in translation.attributes:
-            given[attribute.name] = _attribute(attribute)
+            given[attribute.name] = _attribute(attribute, translation.attributes[attribute.name])
         elif attribute.name not in _IGNORED:
             raise OpError(f"attribute {attribute.name!r} is not known")
     lacking = sorted(translation.required - set(given))
@@ -173,7 +173,17 @@ def _attributes(node: onnx.NodeProto, translation: Translation) -> dict[str, Any
     return given
 
 
-def _attribute(attribute: AttributeProto) -> Any:
+def _attribute(attribute: AttributeProto, kinds: Sequence[str]) -> Any:
+    """Its value; files of the first IR version do not say of which type it is."""
+    if attribute.ref_attr_name:
+        raise OpError(f"attribute {attribute.name!r} is one of a function's, but the node is in no function")
+    if attribute.type == AttributeProto.UNDEFINED:
+        given, attribute = attribute, AttributeProto()
+        attribute.MergeFrom(given)
+        attribute.type = AttributeProto.AttributeType.Value(kinds[0])
+    kind = AttributeProto.AttributeType.Name(attribute.type)
+    if kind not in kinds:
+        raise OpError(f"attribute {attribute.name!r} is of type {kind}, expected {' or '.join(kinds)}")
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")

@@ -25,7 +25,8 @@ def test_onnx_knows_no_newer_opset() -> None:
 def test_translation_follows_the_schema(schema: defs.OpSchema) -> None:
     found = find(schema.name, "", schema.since_version)
     assert found is not None
-    assert set(schema.attributes) - IGNORED <= found.attributes
+    for name in set(schema.attributes) - IGNORED:
+        assert schema.attributes[name].type.name in found.attributes[name]
     needed = {name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED}
     assert found.required <= needed
     most = None if schema.max_input > 1000 else schema.max_input

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from onnx import TensorProto
 
@@ -55,7 +53,7 @@ def _power_of_two(b: Context, x: Value, kind: Element, saturate: bool, round_mod
 
 
 @translates("Cast")
-def cast_1(b: Context, x: Value, *, to: Any) -> Value:
+def cast_1(b: Context, x: Value, *, to: str) -> Value:
     """``to`` is the name of the type, as text."""
     name = str(to).upper()
     if name not in TensorProto.DataType.keys():  # noqa: SIM118 (protobuf's enum has no iterator)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from onnx import SparseTensorProto, TensorProto
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
@@ -18,7 +17,7 @@ _LARGEST_FILLED = 1 << 16
 
 @translates("Constant")
 def constant(
-    b: Context, *, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
+    b: Context, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None, value_float: float | None = None,
     value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
     value_string: str | None = None, value_strings: list[str] | None = None,
 ) -> Value:  # fmt: skip
@@ -35,7 +34,7 @@ def constant(
 
 
 @translates("ConstantOfShape", since=9)
-def constant_of_shape(b: Context, shape: Value, *, value: Any = None) -> Value:
+def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = None) -> Value:
     """One number everywhere: written out where the shape is a constant and small."""
     array, kind = (np.zeros(1, np.float32), F32) if value is None else array_of(value)
     if array.size != 1:

@@ -37,7 +37,7 @@ def _row(operator: str, since: int, function: Callable[..., Any], *, activates: 
         first, *others = _transposed(b, function, x, rest, attributes)
         return (activated(b, first, name, parameters), *others)
 
-    more = ("activation", "activation_params") if activates else ()
+    more: dict[str, tuple[str, ...]] = {"activation": ("STRING",), "activation_params": ("FLOATS",)} if activates else {}
     add(operator, since, _DOMAIN, translate, schema=schema or function, more=more)
 
 

@@ -101,7 +101,7 @@ def global_max_pool(b: Context, x: Value) -> Value:
 
 
 @translates("GlobalLpPool")
-def global_lp_pool(b: Context, x: Value, *, p: float = 2) -> Value:
+def global_lp_pool(b: Context, x: Value, *, p: float | int = 2) -> Value:
     """The root of the sum of powers of absolute values."""
     return _root(b, b.emit("ReduceSum", _powers(b, x, p), _everywhere(b, x), keep_dims=True), p)
 
@@ -124,7 +124,7 @@ def _root(b: Context, x: Value, p: float) -> Value:
 @translates("LpPool")
 def lp_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
-    strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float = 2,
+    strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float | int = 2,
 ) -> Value:  # fmt: skip
     """The root of the mean of powers times the size of a window, the padding being 0."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
