@@ -12,7 +12,7 @@ from irexec.errors import OpError
 from irexec.ir.dims import shape_text
 from irexec.ops.attributes import parse_shape
 from tests.support.cases import Case, FactsCase, Refusal, families
-from tests.support.goldens import recorded
+from tests.support.goldens import FOLDER, kept, recorded
 from tests.support.laws import LAWS, infer
 
 _ROWS = [(family, row) for family, rows in families().items() for row in rows]
@@ -24,6 +24,12 @@ _REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row,
 def test_ids_are_unique() -> None:
     counts = Counter(row.id for _, row in _ROWS)
     assert not [row_id for row_id, count in counts.items() if count > 1]
+
+
+def test_every_recorded_answer_is_to_a_row() -> None:
+    asked = {(family, f"{row.id}|{row.digest}") for family, row in _ROWS if isinstance(row, Case | FactsCase) and row.gives is None}
+    found = {(path.stem, name) for path in FOLDER.glob("*.npz") for name in kept(path.stem)}
+    assert not found ^ asked, "run python -m tests.oracle.record"
 
 
 def _expected(family: str, row: Case, live: bool) -> tuple[np.ndarray, ...]:

@@ -48,10 +48,20 @@ def recorded(family: str, row_id: str, digest: str) -> tuple[np.ndarray, ...]:
     loaded = _load(family)
     found = []
     while key(row_id, digest, len(found)) in loaded:
-        found.append(loaded[key(row_id, digest, len(found))])
+        found.append(_carried(loaded[key(row_id, digest, len(found))]))
     if not found:
         raise StaleGolden(f"no answer to {row_id!r} is recorded: run python -m tests.oracle.record {family}")
     return tuple(found)
+
+
+def _carried(array: np.ndarray) -> np.ndarray:
+    """Text is kept as such in the file, and travels as objects."""
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def kept(family: str) -> set[str]:
+    """Every answer in a family's file: the row's id and what it asks."""
+    return {name.rsplit("|", 1)[0] for name in _load(family)}
 
 
 def store(family: str, arrays: dict[str, np.ndarray]) -> None:
