@@ -152,7 +152,8 @@ def _check_arity(translation: Translation, inputs: Sequence[Value | None]) -> No
     given = len(inputs)
     if given < translation.least_inputs or (translation.most_inputs is not None and given > translation.most_inputs):
         raise OpError(f"it has {given} inputs")
-    if any(value is None for value in inputs[: translation.least_inputs]):
+    needed = inputs if translation.most_inputs is None else inputs[: translation.least_inputs]
+    if any(value is None for value in needed):
         raise OpError("an input that it needs is missing")
 
 

@@ -77,7 +77,7 @@ def _resolved(b: Context, x: Value, windows: Windows, extra: list[int], output_s
     """
     if not output_shape and not windows.auto_pad.startswith("same"):
         return windows, extra
-    sizes = _spatial_sizes(b, x) if output_shape else []
+    sizes = _spatial_sizes(b, x, len(windows.kernel)) if output_shape else []
     begins, ends, tails = [], [], []
     for i, (stride, reach) in enumerate(zip(windows.strides, windows.reaches, strict=True)):
         if output_shape:
@@ -117,8 +117,10 @@ def conv_transpose(
     return with_bias(b, y, bias, rank + 2)
 
 
-def _spatial_sizes(b: Context, x: Value) -> list[int]:
+def _spatial_sizes(b: Context, x: Value, rank: int) -> list[int]:
     sizes = b.sizes(x, "the data")[2:]
+    if len(sizes) != rank:
+        raise OpError(f"the data {b.fact(x)} has not {rank} spatial axes, as the weights have")
     if not all(isinstance(size, int) for size in sizes):
         raise OpError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give them with --input")
     return [int(size) for size in sizes if isinstance(size, int)]

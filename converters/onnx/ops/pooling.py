@@ -62,13 +62,20 @@ def average_pool(
     rounding = _rounding(windows, ceil_mode)
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
         return _average(b, x, windows, rounding, exclude_pad=not count_include_pad)
-    sizes = b.static(x, "the data")[2:]
+    sizes = _spatial_sizes(b, x, windows)
     kept = zip(sizes, windows.rounded_up(sizes), windows.strides, windows.reaches, windows.begins, windows.ends, strict=True)
     # The end that only a window left out would see goes too, so that rounding up gives the same count.
     ends = [max(0, min(end, (count - 1) * stride + reach - size - begin)) for size, count, stride, reach, begin, end in kept]
     padded = _padded(b, x, windows.begins, ends)
     none = [0] * len(ends)
     return _average(b, padded, replace(windows, begins=none, ends=none), rounding, exclude_pad=True)
+
+
+def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
+    sizes = b.static(x, "the data")[2:]
+    if len(sizes) != len(windows.kernel):
+        raise OpError(f"the data {b.fact(x)} has not {len(windows.kernel)} spatial axes, as the kernel has")
+    return sizes
 
 
 def _padded(b: Context, x: Value, begins: list[int], ends: list[int]) -> Value:
@@ -129,7 +136,7 @@ def lp_pool(
     """The root of the mean of powers times the size of a window, the padding being 0."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     if _rounding(windows, ceil_mode) != "floor":
-        sizes = b.static(x, "the data")[2:]
+        sizes = _spatial_sizes(b, x, windows)
         kept = zip(sizes, windows.rounded_up(sizes), windows.strides, windows.reaches, windows.begins, windows.ends, strict=True)
         ends = [max(end, (count - 1) * stride + reach - size - begin) for size, count, stride, reach, begin, end in kept]
         windows = replace(windows, ends=ends)

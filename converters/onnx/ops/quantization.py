@@ -36,6 +36,8 @@ def _spread(b: Context, part: Value, x: Value, axis: int, block: int) -> Value:
 
 
 def _limits(kind: Element) -> tuple[float, float]:
+    if kind.is_float and kind.name not in _FLOAT_LIMITS:
+        raise OpError(f"nothing is quantized to {kind}")
     if kind.is_float:
         return -_FLOAT_LIMITS[kind.name], _FLOAT_LIMITS[kind.name]
     if kind.kind == "signed":
@@ -151,6 +153,8 @@ def qlinear_conv(
 
 def _integer_matmul(b: Context, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Value:
     """The product of what remains after the zero points: of the left one for each row, of the right one for each column."""
+    if 0 in (b.rank(x), b.rank(y)):
+        raise OpError(f"there is no product of matrices of {b.fact(x)} and {b.fact(y)}")
     kind = _exact_float(b.sizes(x)[-1])
     return b.emit("MatMul", _less_zero(b, x, x_zero, kind, -2), _less_zero(b, y, y_zero, kind, -1))
 

@@ -103,9 +103,10 @@ class _Request:
 
     def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
         """Start and end of an axis; the list has an entry for each of the axes given, or for each of the data."""
-        b, length = self.b, self.b.static(roi, "roi")[0]
+        b, shape = self.b, self.b.static(roi, "roi")
+        length = shape[0] if len(shape) == 1 else 0
         if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
-            raise OpError(f"roi has {length} numbers for {len(self.axes)} axes")
+            raise OpError(f"roi has the shape {list(shape)} for {len(self.axes)} axes")
         place = i if length == 2 * len(self.axes) else self.axes[i]
         start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (place, length // 2 + place))
         return start, end

@@ -21,8 +21,9 @@ def slice_1(b: Context, x: Value, *, starts: list[int], ends: list[int], axes: l
 def slice_10(b: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Value:
     """Starts and ends beyond the data are those of the data."""
     if steps is None:
-        count = b.sizes(starts, "starts")[0]
+        counts = b.sizes(starts, "starts")
+        count = counts[0] if len(counts) == 1 else None
         if not isinstance(count, int):
-            raise OpError("how many axes are cut is not known")
+            raise OpError(f"how many axes are cut is not known from starts of {b.fact(starts)}")
         steps = b.constant(np.ones(count, np.int64))
     return b.emit("Slice", x, *(part if part is None else b.convert(part, I64) for part in (starts, ends, steps, axes)))
