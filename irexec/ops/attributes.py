@@ -77,7 +77,7 @@ def parser_of(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
     if origin in (Union, UnionType):
         kinds = [a for a in get_args(annotation) if a is not NoneType]
         assert len(kinds) == 1, f"annotation {annotation} is not understood"
-        return parser_of(kinds[0])
+        return (_element_or_none, ()) if kinds[0] is Element else parser_of(kinds[0])
     if origin is Literal:
         choices = get_args(annotation)
         return lambda text: _choice(text, choices), choices
@@ -137,6 +137,11 @@ def _element(text: str) -> Element:
         return element(text)
     except UnsupportedError as error:
         raise OpError(str(error)) from None
+
+
+def _element_or_none(text: str) -> Element | None:
+    """None for "dynamic", a type that is known only when the model runs."""
+    return None if text.strip().lower() in ("dynamic", "undefined") else _element(text)
 
 
 def _choice(text: str, choices: tuple[str, ...]) -> str:

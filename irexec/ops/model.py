@@ -49,7 +49,7 @@ def size_problem(constant: Constant) -> str | None:
 
 
 @op("Parameter", since=1, deterministic=False)
-def parameter_1(*, element_type: Element, shape: AttributeShape) -> np.ndarray:
+def parameter_1(*, element_type: Element | None, shape: AttributeShape) -> np.ndarray:
     """An input of the graph; what the caller passes is its value, so that it is never computed.
 
     Source: Parameter-1.
@@ -58,7 +58,7 @@ def parameter_1(*, element_type: Element, shape: AttributeShape) -> np.ndarray:
 
 
 @parameter_1.facts
-def _parameter_1_facts(*, element_type: Element, shape: Any) -> Fact:
+def _parameter_1_facts(*, element_type: Element | None, shape: Any) -> Fact:
     return Fact(element_type, shape)
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import irexec
 from irexec.cli.main import run
+from irexec.ops.registry import is_known_type
 
 _GOOD = Path(__file__).parent.parent / "data" / "openvino"
 
@@ -168,10 +170,11 @@ def test_strict_refuses_every_error(row: Damage, tmp_path: Path, capsys: pytest.
         assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize("path", sorted(_GOOD.glob("*.xml")), ids=lambda path: path.stem)
-def test_what_openvino_wrote_is_clean(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["validate", str(path)]) == 0
-    assert "no findings" in capsys.readouterr().out
+@pytest.mark.parametrize("path", sorted(_GOOD.rglob("*.xml")), ids=lambda path: path.stem)
+def test_what_openvino_wrote_is_clean(path: Path) -> None:
+    """But for types that irexec does not run yet, and says so."""
+    findings = irexec.validate(irexec.read_model(path))
+    assert [f for f in findings if f.code != "IR101" or is_known_type(f.layer_type or "")] == []
 
 
 def test_one_damage_does_not_hide_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
