@@ -23,7 +23,7 @@ from irexec.kernels.packing import pack
 from irexec.kernels.rounding import round_to
 from irexec.ops.attributes import parse_shape, write_shape
 from tests.support.cases import Case, FactsCase
-from tests.support.laws import exact_facts, infer
+from tests.support.laws import COARSE, exact_facts, infer
 
 
 class Refused(Exception):
@@ -160,7 +160,7 @@ def run_case(row: Case, remarks: list[str] | None = None) -> tuple[np.ndarray, .
         raise Refused(answers[-1][0])
     kinds = [fact.element for fact in infer(row, exact_facts(row))]
     settled = [tuple(_settled(a, k) for a, k in zip(arrays, kinds, strict=True)) for _, arrays in good]
-    if len(settled) == 2 and remarks is not None and not _alike(*settled):
+    if len(settled) == 2 and remarks is not None and not _alike(*settled, kinds):
         remarks.append(f"{row.id}: folding and the CPU plugin differ, folding is recorded")
     return settled[0]
 
@@ -174,14 +174,14 @@ def _settled(array: np.ndarray, kind: Element | None) -> np.ndarray:
     return typed if kind.native else round_to(kind.name, typed)
 
 
-def _alike(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
-    for a, b in zip(first, second, strict=True):
+def _alike(first: Sequence[np.ndarray], second: Sequence[np.ndarray], kinds: Sequence[Element | None]) -> bool:
+    for a, b, kind in zip(first, second, kinds, strict=True):
         if a.shape != b.shape:
             return False
         if a.dtype.kind != "f":
             if not np.array_equal(a, b):
                 return False
-        elif not np.allclose(a.astype(np.float64), b.astype(np.float64), 2e-3 if a.dtype == np.float16 else 1e-4, 1e-5, equal_nan=True):
+        elif not np.allclose(a.astype(np.float64), b.astype(np.float64), COARSE.get(str(kind), 1e-4), 1e-5, equal_nan=True):
             return False
     return True
 

@@ -20,7 +20,7 @@ from tests.support.cases import Case
 Arrays = Sequence[np.ndarray]
 
 # The relative error allowed where numbers are coarser than f32; f64 answers come from an engine that computes in f32.
-_COARSE = {"f16": 2e-3, "bf16": 1e-2, "f64": 1e-5, "f8e4m3": 0.13, "f8e5m2": 0.26}
+COARSE = {"f16": 2e-3, "bf16": 1e-2, "f64": 1e-5, "f8e4m3": 0.13, "f8e5m2": 0.26}
 
 
 def exact_facts(row: Case) -> list[Fact]:
@@ -62,7 +62,7 @@ def assert_same(actual: Arrays, expected: Arrays, row: Case, kinds: Sequence[Any
         if a.dtype.kind != "f":
             np.testing.assert_array_equal(a, e)
             continue
-        tolerance = row.tolerance if row.tolerance is not None else max(row.definition.tolerance, _COARSE.get(str(kind), 0))
+        tolerance = row.tolerance if row.tolerance is not None else max(row.definition.tolerance, COARSE.get(str(kind), 0))
         finite = e[np.isfinite(e)]
         scale = float(np.abs(finite.astype(np.float64)).max(initial=0))
         # Sums of products err by the size of their terms, not of their result.
