@@ -1,0 +1,79 @@
+"""Plans: constants folded, what nobody needs left out, tensors freed at their last use, fast ways bound."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.analysis.propagate import propagate
+from irexec.compile.plan import plan
+from irexec.ir.elements import F32, I64
+
+MEGABYTE = 1 << 20
+
+
+def _chain(length: int, size: int) -> irexec.Model:
+    builder = irexec.Builder("chain")
+    value = builder.parameter(F32, (size,), "x")
+    for _ in range(length):
+        value = builder.emit("Negative", value)
+    builder.result(value)
+    return builder.model()
+
+
+def test_tensors_are_freed_at_their_last_use() -> None:
+    compiled = irexec.compile_model(_chain(50, MEGABYTE // 4))
+    x = np.ones(MEGABYTE // 4, np.float32)
+    compiled([x])
+    tracemalloc.start()
+    compiled([x])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * MEGABYTE
+
+
+def test_constants_are_folded_only_when_asked() -> None:
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (2,), "x")
+    scale = builder.emit("Multiply", builder.constant([2.0, 3.0]), builder.constant([1.0, 1.0]))
+    builder.emit("Relu", x, name="nobody needs it")
+    builder.result(builder.emit("Multiply", x, scale))
+    model = builder.model()
+    inference = propagate(model)
+    assert [step.node.type for step in plan(model, inference).steps] == ["Multiply"]
+    assert [step.node.type for step in plan(model, inference, optimize=False).steps] == ["Multiply", "Multiply"]
+
+
+def test_shapes_of_known_tensors_need_no_step() -> None:
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (2, 6), "x")
+    target = builder.emit("Concat", builder.emit("ShapeOf", x), builder.constant([1]), axis=0)
+    builder.result(builder.emit("Reshape", x, target, special_zero=False))
+    model = builder.model()
+    assert [step.node.type for step in plan(model, propagate(model)).steps] == ["Reshape"]
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+def test_results_that_share_memory_are_told_apart(optimize: bool) -> None:
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (2, 3), "x")
+    turned = builder.emit("Transpose", x, [1, 0])
+    for value in (x, turned, turned, builder.emit("Reshape", turned, [6], special_zero=False), builder.constant([1.0])):
+        builder.result(value)
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    arrays = list(irexec.compile_model(builder.model(), optimize=optimize)([given]).values())
+    for i, array in enumerate(arrays):
+        assert not np.shares_memory(array, given)
+        assert not any(np.shares_memory(array, other) for other in arrays[i + 1 :])
+
+
+def test_a_graph_that_cannot_run_says_where() -> None:
+    builder = irexec.Builder("m")
+    x, shape = builder.parameter(F32, (irexec.Dim(),), "x"), builder.parameter(I64, (1,), "shape")
+    builder.result(builder.emit("Reshape", x, shape, special_zero=False, name="here"))
+    compiled = irexec.compile_model(builder.model())
+    with pytest.raises(irexec.NodeError, match=r"'here' \(Reshape of opset1\): \[5\] cannot be reshaped to \[4\]"):
+        compiled([np.zeros(5, np.float32), np.array([4])])
