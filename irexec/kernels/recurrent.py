@@ -1,0 +1,118 @@
+"""Recurrent cells on whole batches, and the loop over time that runs them in either direction.
+
+Gates stand in the weights as IR has them: f, i, c, o for LSTM, z, r, h for GRU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from irexec.errors import OpError
+
+State = tuple[np.ndarray, ...]
+Cell = Callable[[np.ndarray, State], State]
+Activation = Callable[[np.ndarray], np.ndarray]
+
+
+def activation(name: str, alpha: float | None, beta: float | None) -> Activation:
+    """The activation of a name; ``alpha`` and ``beta`` are those of HardSigmoid.
+
+    Raises:
+        OpError: the name is not known.
+    """
+    folded = name.strip().lower()
+    if folded == "hardsigmoid":
+        a, b = 0.2 if alpha is None else alpha, 0.5 if beta is None else beta
+        return lambda x: np.clip(x.dtype.type(a) * x + x.dtype.type(b), x.dtype.type(0), x.dtype.type(1))
+    if folded not in _ACTIVATIONS:
+        raise OpError(f"activation {name!r} is none of {', '.join([*_ACTIVATIONS, 'hardsigmoid'])}")
+    return _ACTIVATIONS[folded]
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+_ACTIVATIONS: dict[str, Activation] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": lambda x: np.maximum(x, x.dtype.type(0))}
+
+
+def clipped(x: np.ndarray, clip: float) -> np.ndarray:
+    """Within -clip..clip; as it is where ``clip`` is 0 or infinite."""
+    if clip <= 0 or np.isinf(clip):
+        return x
+    return np.clip(x, x.dtype.type(-clip), x.dtype.type(clip))
+
+
+def lstm(
+    recurrence: np.ndarray, bias: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation], clip: float,
+    input_forget: bool = False,
+) -> Cell:  # fmt: skip
+    """One step of an LSTM: gates (B, 4S) of what comes in already multiplied by the weights."""
+    f_act, g_act, h_act = functions
+
+    def step(gates: np.ndarray, state: State) -> State:
+        hidden, cell = state
+        total = gates + hidden @ recurrence.T + bias
+        f, i, c, o = np.split(total, 4, 1)
+        if peepholes is not None:
+            p_f, p_i, p_o = np.split(peepholes, 3)
+            f, i = f + p_f * cell, i + p_i * cell
+        i = f_act(clipped(i, clip))
+        f = 1 - i if input_forget else f_act(clipped(f, clip))
+        cell = f * cell + i * g_act(clipped(c, clip))
+        o = o if peepholes is None else o + p_o * cell
+        return f_act(clipped(o, clip)) * h_act(cell), cell
+
+    return step
+
+
+def gru(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool) -> Cell:
+    """One step of a GRU: gates (B, 3S) of what comes in already multiplied by the weights."""
+    f_act, g_act = functions
+    size = recurrence.shape[1]
+    update_reset, candidate = recurrence[: 2 * size], recurrence[2 * size :]
+
+    def step(gates: np.ndarray, state: State) -> State:
+        (hidden,) = state
+        both = f_act(clipped(gates[:, : 2 * size] + hidden @ update_reset.T + bias[: 2 * size], clip))
+        z, r = both[:, :size], both[:, size:]
+        if linear_before_reset:
+            inner = gates[:, 2 * size :] + r * (hidden @ candidate.T + bias[3 * size :]) + bias[2 * size : 3 * size]
+        else:
+            inner = gates[:, 2 * size :] + (r * hidden) @ candidate.T + bias[2 * size : 3 * size]
+        return ((1 - z) * g_act(clipped(inner, clip)) + z * hidden,)
+
+    return step
+
+
+def rnn(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float) -> Cell:
+    """One step of a plain recurrent network."""
+
+    def step(gates: np.ndarray, state: State) -> State:
+        return (functions[0](clipped(gates + state[0] @ recurrence.T + bias, clip)),)
+
+    return step
+
+
+def over_time(
+    x: np.ndarray, weights: np.ndarray, cell: Cell, state: State, lengths: np.ndarray, *, reverse: bool
+) -> tuple[np.ndarray, State]:
+    """A cell over (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the last state.
+
+    One product makes the gates of all steps. ``reverse`` reads each sequence from its own end.
+    """
+    batch, steps, _ = x.shape
+    gates = x @ weights.T
+    outputs = np.zeros((batch, steps, state[0].shape[1]), x.dtype)
+    rows = np.arange(batch)
+    for t in range(steps):
+        inside = t < lengths
+        place = np.where(inside, lengths - 1 - t, 0) if reverse else np.full(batch, t)
+        new = cell(gates[rows, place], state)
+        keep = inside[:, None]
+        state = tuple(np.where(keep, a, b) for a, b in zip(new, state, strict=True))
+        outputs[rows[inside], place[inside]] = state[0][inside]
+    return outputs, state

@@ -1,0 +1,264 @@
+"""Recurrent cells and sequences: LSTM, GRU and plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Size, meet
+from irexec.ir.facts import Fact
+from irexec.kernels import recurrent
+from irexec.kernels.recurrent import Activation, Cell, State
+from irexec.ops.attributes import Floats, Positive
+from irexec.ops.registry import op
+from irexec.ops.rules import same_element
+
+Names = tuple[str, ...]
+Direction = Literal["forward", "reverse", "bidirectional"]
+
+
+def _functions(names: Names, default: Names, alpha: Floats, beta: Floats) -> list[Activation]:
+    chosen = names or default
+    check(len(chosen) >= len(default), f"activations are {', '.join(chosen)}, expected {len(default)}")
+    return [
+        recurrent.activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
+        for i, name in enumerate(chosen[: len(default)])
+    ]
+
+
+def _bias(bias: np.ndarray | None, size: int, like: np.ndarray) -> np.ndarray:
+    return np.zeros(size, like.dtype) if bias is None else bias
+
+
+def _step(x: np.ndarray, weights: np.ndarray, cell: Cell, *state: np.ndarray) -> State:
+    return cell(x @ weights.T, state)
+
+
+LSTM = ("sigmoid", "tanh", "tanh")
+GRU = ("sigmoid", "tanh")
+RNN = ("tanh",)
+
+
+def _cell_facts(
+    x: Fact, states: Sequence[Fact], weights: Fact, recurrence: Fact, bias: Fact | None, size: int, gates: int, biases: int
+) -> list[Fact]:
+    """The states that follow: (batch, hidden_size) each."""
+    parts = [fact for fact in (x, *states, weights, recurrence, bias) if fact is not None]
+    kind = same_element(*parts)
+    check(kind is None or kind.is_float, f"element type {kind} is not a float type")
+    inner: Size = ANY
+    batch: Size = ANY
+    for fact, what, rank in [(x, "X", 2), *((s, "a state", 2) for s in states), (weights, "W", 2), (recurrence, "R", 2)]:
+        check(fact.rank in (None, rank), f"{what} has shape {fact}, expected rank {rank}")
+    if x.shape is not None:
+        batch, inner = x.shape
+    for state in states:
+        if state.shape is not None:
+            batch = meet(batch, state.shape[0])
+            meet(state.shape[1], size)
+    if weights.shape is not None:
+        meet(weights.shape[0], gates * size)
+        meet(weights.shape[1], inner)
+    if recurrence.shape is not None:
+        meet(recurrence.shape[0], gates * size)
+        meet(recurrence.shape[1], size)
+    if bias is not None:
+        check(bias.rank in (None, 1), f"B has shape {bias}, expected rank 1")
+        if bias.shape is not None:
+            meet(bias.shape[0], biases * size)
+    return [Fact(kind, (batch, size)) for _ in states]
+
+
+@op("LSTMCell", since=1, widen=True, tolerance=1e-5)
+def lstm_cell_1(
+    x: np.ndarray, initial_hidden_state: np.ndarray, initial_cell_state: np.ndarray, w: np.ndarray, r: np.ndarray,
+    b: np.ndarray | None = None, p: np.ndarray | None = None, *, hidden_size: Positive, activations: Names = (),
+    activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0, input_forget: bool = False,
+    weights_format: Literal["fico"] = "fico",
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """One step of an LSTM with peepholes, whose input gate may stand in for the forget gate. Source: LSTMCell-1."""
+    functions = _functions(activations, LSTM, activations_alpha, activations_beta)
+    cell = recurrent.lstm(r, _bias(b, 4 * hidden_size, x), p, functions, clip, input_forget)
+    return _step(x, w, cell, initial_hidden_state, initial_cell_state)
+
+
+@lstm_cell_1.facts
+def _lstm_cell_1_facts(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, p: Fact | None = None, *,
+    hidden_size: int, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+    input_forget: bool = False, weights_format: str = "fico",
+) -> tuple[Fact, ...]:  # fmt: skip
+    _functions(activations, LSTM, activations_alpha, activations_beta)
+    return tuple(_cell_facts(x, [initial_hidden_state, initial_cell_state], w, r, b, hidden_size, 4, 4))
+
+
+@op("LSTMCell", since=4, widen=True, tolerance=1e-5)
+def lstm_cell_4(
+    x: np.ndarray, initial_hidden_state: np.ndarray, initial_cell_state: np.ndarray, w: np.ndarray, r: np.ndarray,
+    b: np.ndarray | None = None, *, hidden_size: Positive, activations: Names = (), activations_alpha: Floats = (),
+    activations_beta: Floats = (), clip: float = 0.0,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """One step of an LSTM. Source: LSTMCell-4."""
+    functions = _functions(activations, LSTM, activations_alpha, activations_beta)
+    cell = recurrent.lstm(r, _bias(b, 4 * hidden_size, x), None, functions, clip)
+    return _step(x, w, cell, initial_hidden_state, initial_cell_state)
+
+
+@lstm_cell_4.facts
+def _lstm_cell_4_facts(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int,
+    activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+) -> tuple[Fact, ...]:  # fmt: skip
+    _functions(activations, LSTM, activations_alpha, activations_beta)
+    return tuple(_cell_facts(x, [initial_hidden_state, initial_cell_state], w, r, b, hidden_size, 4, 4))
+
+
+@op("GRUCell", since=3, widen=True, tolerance=1e-5)
+def gru_cell_3(
+    x: np.ndarray, initial_hidden_state: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None, *, hidden_size: Positive,
+    activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+    linear_before_reset: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """One step of a GRU; with linear_before_reset the reset gate comes after the product. Source: GRUCell-3."""
+    functions = _functions(activations, GRU, activations_alpha, activations_beta)
+    bias = _bias(b, (4 if linear_before_reset else 3) * hidden_size, x)
+    return _step(x, w, recurrent.gru(r, bias, functions, clip, linear_before_reset), initial_hidden_state)[0]
+
+
+@gru_cell_3.facts
+def _gru_cell_3_facts(
+    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int, activations: Names = (),
+    activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0, linear_before_reset: bool = False,
+) -> Fact:  # fmt: skip
+    _functions(activations, GRU, activations_alpha, activations_beta)
+    return _cell_facts(x, [initial_hidden_state], w, r, b, hidden_size, 3, 4 if linear_before_reset else 3)[0]
+
+
+@op("RNNCell", since=1, widen=True, tolerance=1e-5)
+def rnn_cell_1(
+    x: np.ndarray, initial_hidden_state: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None, *, hidden_size: Positive,
+    activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+) -> np.ndarray:  # fmt: skip
+    """One step of a plain recurrent network. Source: RNNCell-1."""
+    functions = _functions(activations, RNN, activations_alpha, activations_beta)
+    return _step(x, w, recurrent.rnn(r, _bias(b, hidden_size, x), functions, clip), initial_hidden_state)[0]
+
+
+@rnn_cell_1.facts
+def _rnn_cell_1_facts(
+    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int, activations: Names = (),
+    activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+) -> Fact:  # fmt: skip
+    _functions(activations, RNN, activations_alpha, activations_beta)
+    return _cell_facts(x, [initial_hidden_state], w, r, b, hidden_size, 1, 1)[0]
+
+
+def _sequence(
+    x: np.ndarray, states: Sequence[np.ndarray], lengths: np.ndarray, w: np.ndarray, direction: str, cell: Callable[[int], Cell]
+) -> tuple[np.ndarray, ...]:
+    """Every direction over time: Y (B, D, T, S) and the last states (B, D, S)."""
+    ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+    count = np.minimum(lengths.astype(np.int64), x.shape[1])
+    outputs, ends = [], []
+    for i, reverse in enumerate(ways):
+        y, last = recurrent.over_time(x, w[i], cell(i), tuple(state[:, i] for state in states), count, reverse=reverse)
+        outputs.append(y)
+        ends.append(last)
+    return (np.stack(outputs, 1), *(np.stack([end[k] for end in ends], 1) for k in range(len(states))))
+
+
+def _sequence_facts(
+    x: Fact, states: Sequence[Fact], lengths: Fact, w: Fact, r: Fact, b: Fact, size: int, gates: int, biases: int, direction: str
+) -> tuple[Fact, ...]:
+    count = 2 if direction == "bidirectional" else 1
+    kind = same_element(x, *states, w, r, b)
+    check(kind is None or kind.is_float, f"element type {kind} is not a float type")
+    if lengths.element is not None:
+        check(lengths.element.is_integer, f"sequence_lengths have element type {lengths.element}, expected integers")
+    batch, steps, inner = x.shape if x.rank == 3 and x.shape is not None else (ANY, ANY, ANY)
+    check(x.rank in (None, 3), f"X has shape {x}, expected rank 3")
+    check(lengths.rank in (None, 1), f"sequence_lengths have shape {lengths}, expected rank 1")
+    if lengths.shape is not None:
+        batch = meet(batch, lengths.shape[0])
+    for state in states:
+        check(state.rank in (None, 3), f"a state has shape {state}, expected rank 3")
+        if state.shape is not None:
+            batch = meet(batch, state.shape[0])
+            meet(state.shape[1], count)
+            meet(state.shape[2], size)
+    for fact, what, sizes in (
+        (w, "W", (count, gates * size, inner)),
+        (r, "R", (count, gates * size, size)),
+        (b, "B", (count, biases * size)),
+    ):
+        check(fact.rank in (None, len(sizes)), f"{what} has shape {fact}, expected rank {len(sizes)}")
+        for have, want in zip(fact.shape or (), sizes, strict=False):
+            meet(have, want)
+    return (Fact(kind, (batch, count, steps, size)), *(Fact(kind, (batch, count, size)) for _ in states))
+
+
+@op("LSTMSequence", since=5, widen=True, tolerance=1e-5)
+def lstm_sequence_5(
+    x: np.ndarray, initial_hidden_state: np.ndarray, initial_cell_state: np.ndarray, sequence_lengths: np.ndarray, w: np.ndarray,
+    r: np.ndarray, b: np.ndarray, *, hidden_size: Positive, direction: Direction, activations: Names = (), activations_alpha: Floats = (),
+    activations_beta: Floats = (), clip: float = 0.0,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """An LSTM over sequences of their own lengths. Source: LSTMSequence-5."""
+    functions = _functions(activations, LSTM, activations_alpha, activations_beta)
+    states = (initial_hidden_state, initial_cell_state)
+    return _sequence(x, states, sequence_lengths, w, direction, lambda i: recurrent.lstm(r[i], b[i], None, functions, clip))
+
+
+@lstm_sequence_5.facts
+def _lstm_sequence_5_facts(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int,
+    direction: str, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+) -> tuple[Fact, ...]:  # fmt: skip
+    _functions(activations, LSTM, activations_alpha, activations_beta)
+    return _sequence_facts(x, [initial_hidden_state, initial_cell_state], sequence_lengths, w, r, b, hidden_size, 4, 4, direction)
+
+
+@op("GRUSequence", since=5, widen=True, tolerance=1e-5)
+def gru_sequence_5(
+    x: np.ndarray, initial_hidden_state: np.ndarray, sequence_lengths: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray, *,
+    hidden_size: Positive, direction: Direction, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (),
+    clip: float = 0.0, linear_before_reset: bool = False,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """A GRU over sequences of their own lengths. Source: GRUSequence-5."""
+    functions = _functions(activations, GRU, activations_alpha, activations_beta)
+    cell = lambda i: recurrent.gru(r[i], b[i], functions, clip, linear_before_reset)  # noqa: E731
+    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, direction, cell)
+
+
+@gru_sequence_5.facts
+def _gru_sequence_5_facts(
+    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int, direction: str,
+    activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+    linear_before_reset: bool = False,
+) -> tuple[Fact, ...]:  # fmt: skip
+    _functions(activations, GRU, activations_alpha, activations_beta)
+    biases = 4 if linear_before_reset else 3
+    return _sequence_facts(x, [initial_hidden_state], sequence_lengths, w, r, b, hidden_size, 3, biases, direction)
+
+
+@op("RNNSequence", since=5, widen=True, tolerance=1e-5)
+def rnn_sequence_5(
+    x: np.ndarray, initial_hidden_state: np.ndarray, sequence_lengths: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray, *,
+    hidden_size: Positive, direction: Direction, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (),
+    clip: float = 0.0,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """A plain recurrent network over sequences of their own lengths. Source: RNNSequence-5."""
+    functions = _functions(activations, RNN, activations_alpha, activations_beta)
+    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, direction, lambda i: recurrent.rnn(r[i], b[i], functions, clip))
+
+
+@rnn_sequence_5.facts
+def _rnn_sequence_5_facts(
+    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int, direction: str,
+    activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
+) -> tuple[Fact, ...]:  # fmt: skip
+    _functions(activations, RNN, activations_alpha, activations_beta)
+    return _sequence_facts(x, [initial_hidden_state], sequence_lengths, w, r, b, hidden_size, 1, 1, direction)
