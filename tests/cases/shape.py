@@ -67,7 +67,17 @@ ROWS += [
     facts_case("Squeeze", 15, "f32[2,3]", "i64[]", allow_axis_skip="true", id="nothing to squeeze"),
     case("Unsqueeze", 1, typed("bf16", 2.5), [0], id="bf16 scalar"),
     # As OpenVINO's shape inference has it: 1 where any size would do.
-    case("Reshape", 1, random("f32", 3, 4, 0), [-1, 0], special_zero="false", gives=np.zeros((1, 0), np.float32), id="-1 beside an empty axis"),
-    case("Reshape", 1, random("f32", 3, 4, 0), [-1, 0], special_zero="true", gives=np.zeros((0, 4), np.float32), id="-1 beside a copied axis"),
+    case(
+        "Reshape",
+        1,
+        random("f32", 3, 4, 0),
+        [-1, 0],
+        special_zero="false",
+        gives=np.zeros((1, 0), np.float32),
+        id="-1 beside an empty axis",
+    ),
+    case(
+        "Reshape", 1, random("f32", 3, 4, 0), [-1, 0], special_zero="true", gives=np.zeros((0, 4), np.float32), id="-1 beside a copied axis"
+    ),
     facts_case("Reshape", 1, "f32[2,3,0]", [0, -1, 0], special_zero="false", id="-1 between empty axes"),
 ]
