@@ -153,8 +153,9 @@ def _unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:
         raise OpError(f"holds {stored} strings, its shape has {count}")
     ends = data[8 : 8 + 4 * count].view("<i4").astype(np.int64)
     text = data[8 + 4 * count :].tobytes()
-    starts = np.concatenate([np.zeros(min(count, 1), np.int64), ends[:-1]])
-    if count and ((ends < starts).any() or ends[-1] > len(text)):
+    first = data[4:8].view("<i4").astype(np.int64)
+    starts = np.concatenate([first, ends])[:count]
+    if count and (first[0] < 0 or (ends < starts).any() or ends[-1] > len(text)):
         raise OpError(f"the ends of its strings do not rise within its {len(text)} bytes of text")
     found = np.empty(count, object)
     try:

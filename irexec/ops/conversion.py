@@ -16,7 +16,7 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
 
     As OpenVINO's reference does: floats are cut to integers towards zero, integers keep the low bits
     of the type; whatever is not 0 becomes true, NaN included. A float beyond the range of 64 bits
-    becomes the least i64 first.
+    becomes the least i64 first. f64 becomes f16 by way of f32, so rounded twice.
     """
     if data.dtype == object:
         return data
@@ -25,7 +25,8 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
     if to.is_integer:
         return _integers(data, to)
     with np.errstate(over="ignore", invalid="ignore"):
-        values = data.astype(to.carrier)
+        through = data.astype(np.float32) if data.dtype == np.float64 and to.name == "f16" else data
+        values = through.astype(to.carrier)
     return values if to.native else round_to(to.name, values)
 
 
@@ -38,6 +39,9 @@ def _integers(data: np.ndarray, to: Element) -> np.ndarray:
 
 def _cut(data: np.ndarray, to: Element) -> np.ndarray:
     """Towards zero, through the integer type that x86 converts by; what does not fit becomes its least number."""
+    if data.dtype == np.float16:
+        # The bounds below do not fit f16.
+        data = data.astype(np.float32)
     if to.name == "u64":
         big = data >= 2.0**63
         with np.errstate(invalid="ignore"):

@@ -67,7 +67,12 @@ def kept(family: str) -> set[str]:
 def store(family: str, arrays: dict[str, np.ndarray]) -> None:
     """Write a family's answers, in the same bytes for the same answers."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(FOLDER / f"{family}.npz", "w", zipfile.ZIP_DEFLATED) as file:
+    write(FOLDER / f"{family}.npz", arrays)
+
+
+def write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """A .npz that holds no time of writing."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name in sorted(arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape), allow_pickle=False)
