@@ -8,15 +8,14 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import AttributeProto, inliner
+from onnx import AttributeProto
 
+from converters.onnx.functions import domain_of, every_node, inlined, opsets_of
 from converters.onnx.registry import Translation, find
 from irexec.errors import ConversionError
 
 NEWEST_OPSET = 28
 """The newest opset of ai.onnx whose operators are known."""
-
-_ALIASES = {"ai.onnx": ""}
 
 
 def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
@@ -42,27 +41,26 @@ def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
     if not len(model.opset_import) and model.ir_version >= 3:
         raise ConversionError(f"{where}: no sound ONNX model: it imports no opset")
-    if len(model.functions):
-        try:
-            model = inliner.inline_local_functions(model)
-        except Exception as error:
-            # The inliner is C++ and raises classes of its own, which have no common base but Exception.
-            raise ConversionError(f"{where}: the model's own functions cannot be inlined: {error}") from None
+    if any(isinstance(name, bytes) for name in _every_name(model)):
+        # That is what protobuf gives for text that is not UTF-8.
+        raise ConversionError(f"{where}: not an ONNX model: a name in it is no text")
+    model = inlined(model, where)
     version = opsets_of(model)[""]
     if version > NEWEST_OPSET:
         warnings.warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest known; it is taken for that", stacklevel=2)
     return model
 
 
-def domain_of(node: onnx.NodeProto) -> str:
-    """The domain of a node, "" for ai.onnx."""
-    return _ALIASES.get(node.domain, node.domain)
-
-
-def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
-    """The version of each domain. Those of ONNX Runtime are often used without being imported."""
-    found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
-    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+def _every_name(model: onnx.ModelProto) -> Iterator[str]:
+    graph = model.graph
+    yield graph.name
+    yield from (opset.domain for opset in model.opset_import)
+    yield from (info.name for info in [*graph.input, *graph.output, *graph.initializer])
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    yield from (dim.dim_param for info in graph.input for dim in info.type.tensor_type.shape.dim)
+    for node in every_node(graph):
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
 
 
 def translation_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation | None:
@@ -81,16 +79,7 @@ def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
 def unsupported(model: onnx.ModelProto) -> list[str]:
     """Every node, those of subgraphs too, that has no translation."""
     opsets = opsets_of(model)
-    return [describe(node, opsets) for node in _nodes(model.graph) if translation_of(node, opsets) is None]
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
-            for subgraph in inner:
-                yield from _nodes(subgraph)
+    return [describe(node, opsets) for node in every_node(model.graph) if translation_of(node, opsets) is None]
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> list[onnx.NodeProto]:

@@ -10,7 +10,8 @@ import onnx
 from onnx import AttributeProto
 
 from converters.onnx.context import Context
-from converters.onnx.load import describe, domain_of, in_order, load, opsets_of, translation_of, unsupported
+from converters.onnx.functions import domain_of, opsets_of
+from converters.onnx.load import describe, in_order, load, translation_of, unsupported
 from converters.onnx.registry import Translation
 from converters.onnx.tensors import constant_of, element_of
 from irexec.analysis.builder import Builder
@@ -122,7 +123,7 @@ class _Graph:
         except IrexecError as error:
             raise ConversionError(f"{where}: {error}") from error
         results = result if isinstance(result, tuple) else (result,)
-        if results[0].node.id >= first:
+        if results and results[0].node.id >= first:
             self.builder.rename(results[0].node, context.name)
         self._name_outputs(node, results, where)
 

@@ -106,11 +106,20 @@ def test_one_thing_wrong(name: str) -> None:
         _convert(damaged)
 
 
+@pytest.mark.parametrize("text", [b"MatMul", b"tested", b"hidden", b"rows"])
+def test_names_that_are_no_text(tmp_path: Path, text: bytes) -> None:
+    model = model_of("(float[rows,3] x) => (float y) { hidden = MatMul (x, w) y = Relu (hidden) }", w=np.ones((3, 4), np.float32))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString().replace(text, b"\xff" * len(text), 1))
+    with pytest.raises(irexec.ConversionError, match="not an ONNX model: a name in it is no text"):
+        converters.convert(path)
+
+
 def test_bytes_at_random(tmp_path: Path) -> None:
     graph = "(float[2,3] x) => (float y) { a = MatMul (x, w) b = Add (a, c) y = Softmax <axis = 1> (b) }"
     content = model_of(graph, w=np.ones((3, 4), np.float32), c=np.ones(4, np.float32)).SerializeToString()
     chance, path = random.Random(1), tmp_path / "m.onnx"
-    for _ in range(400):
+    for _ in range(600):
         damaged = bytearray(content)
         for _ in range(chance.randint(1, 4)):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)

@@ -1,0 +1,101 @@
+"""Functions in place of their calls: the model's own, and ONNX's where an operator has no translation.
+
+ONNX defines many operators by a body of others. That body is used only if all of it can be translated,
+so that what cannot is named by the operator that stands in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+from onnx import AttributeProto, defs, inliner
+
+from converters.onnx.registry import find
+from irexec.errors import ConversionError
+
+_ALIASES = {"ai.onnx": ""}
+
+
+def domain_of(node: onnx.NodeProto) -> str:
+    """The domain of a node, "" for ai.onnx."""
+    return _ALIASES.get(node.domain, node.domain)
+
+
+def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain. Those of ONNX Runtime are often used without being imported."""
+    found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
+    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, those of subgraphs too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            inner = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
+            for subgraph in inner:
+                yield from every_node(subgraph)
+
+
+def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """The model without calls of its own functions, and without operators that only ONNX's bodies can translate.
+
+    Raises:
+        ConversionError: the model's own functions are not sound.
+    """
+    if len(model.functions):
+        try:
+            model = inliner.inline_local_functions(model)
+        except Exception as error:
+            # The inliner is C++ and raises classes of its own, which have no common base but Exception.
+            raise ConversionError(f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}") from None
+    for operator in sorted(_untranslated(model)):
+        model = _expanded(model, operator)
+    return model
+
+
+def _untranslated(model: onnx.ModelProto) -> set[str]:
+    """The operators of ai.onnx that have no translation."""
+    opset = opsets_of(model)[""]
+    return {node.op_type for node in every_node(model.graph) if not domain_of(node) and find(node.op_type, "", opset) is None}
+
+
+def _with_body(operator: str, opset: int) -> defs.OpSchema | None:
+    """The schema of an operator that ONNX defines by a body of others."""
+    try:
+        schema = defs.get_schema(operator, opset, "")
+    except defs.SchemaError:
+        return None
+    # The stubs of onnx leave these two out.
+    versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
+    return schema if versions else None
+
+
+def _expanded(model: onnx.ModelProto, operator: str) -> onnx.ModelProto:
+    """The model with the bodies of an operator, or as it is if ONNX cannot give them or they have what has no translation."""
+    schema = _with_body(operator, opsets_of(model)[""])
+    if schema is None:
+        return model
+    try:
+        expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [("", operator)], inline_schema_functions=True)
+    except Exception:
+        # As above; the operator is then reported as one without a translation.
+        return model
+    before = _untranslated(model)
+    for inner in sorted(_untranslated(expanded) - before):
+        expanded = _expanded(expanded, inner)
+    return expanded if _untranslated(expanded) < before else model
+
+
+def _with_defaults(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
+    """The model with every default of an operator written out: bodies refer to attributes, which the inliner leaves out otherwise."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in every_node(copy.graph):
+        if node.op_type != schema.name or domain_of(node):
+            continue
+        given = {attribute.name for attribute in node.attribute}
+        defaults = (attribute.default_value for name, attribute in schema.attributes.items() if name not in given)
+        node.attribute.extend(default for default in defaults if default.name)
+    return copy
