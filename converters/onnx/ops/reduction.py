@@ -8,7 +8,8 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import add
-from irexec.ir.elements import BOOLEAN, F64
+from irexec.ir.dims import low
+from irexec.ir.elements import BOOLEAN, F64, I64
 from irexec.ir.graph import Value
 
 Reduce = Callable[[Context, Value, Value, bool], Value]
@@ -80,13 +81,26 @@ def _all_axes(b: Context, x: Value) -> Value:
     return b.emit("Range", b.constant(0), count, b.constant(1), output_type="i64")
 
 
+def _some_axes(b: Context, x: Value, axes: Value) -> Value:
+    """The axes, or all of them where there turn out to be none when the model runs."""
+    shape = b.fact(axes).shape
+    if shape is not None and len(shape) == 1 and low(shape[0]) > 0:
+        return axes
+    rank = b.constant(b.rank(x, "the data"))
+    hits = b.emit("OneHot", b.convert(axes, I64), rank, b.constant(1), b.constant(0), axis=-1, negative_indices_mode="normalize")
+    counts = b.emit("ReduceSum", hits, [0], keep_dims=False)
+    none = b.emit("Equal", b.shape_of(axes), b.constant([0]))
+    chosen = b.emit("LogicalOr", b.emit("Greater", counts, b.constant(0)), none)
+    return b.emit("Squeeze", b.emit("NonZero", chosen, output_type="i64"), [0], version=1)
+
+
 def _rows(operator: str, reduce: Reduce) -> None:
     def by_attribute(b: Context, x: Value, *, axes: list[int] | None = None, keepdims: int = 1) -> Value:
         return reduce(b, x, b.constant(list(axes)) if axes else _all_axes(b, x), bool(keepdims))
 
     def by_input(b: Context, x: Value, axes: Value | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Value:
         if axes is not None and b.fact(axes).shape != (0,):
-            return reduce(b, x, axes, bool(keepdims))
+            return reduce(b, x, axes if noop_with_empty_axes else _some_axes(b, x, axes), bool(keepdims))
         if noop_with_empty_axes:
             return _OF_EACH[operator](b, x) if operator in _OF_EACH else x
         return reduce(b, x, _all_axes(b, x), bool(keepdims))
