@@ -6,26 +6,48 @@ rounding decides. Sources: Interpolate-4 and -11, openvino ``reference/interpola
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 F = np.float32
 
+# Up to how many places a tap one product with a matrix that is mostly zeros is faster than tap by tap.
+_DENSE = 64
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Taps:
     """For each place of the result which places of the data it is made of, and their weights.
 
     Attributes:
         index: (out, taps), all within the data.
-        weight: (out, taps) float32; None where the number is simply taken (one tap).
+        weight: (out, taps); None where the number is simply taken (one tap).
+        size: the number of places of the data.
     """
 
     index: np.ndarray
     weight: np.ndarray | None
+    size: int
+
+    @functools.cached_property
+    def normal(self) -> Taps:
+        """The weights of each place divided by their sum; where that is 0, they are 0."""
+        if self.weight is None:
+            return self
+        total = self.weight.sum(1, keepdims=True)
+        return Taps(self.index, self.weight / np.where(total == 0, total.dtype.type(1), total), self.size)
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """The weights as a matrix (in, out)."""
+        matrix = np.zeros((self.size, len(self.index)), F if self.weight is None else self.weight.dtype)
+        np.add.at(matrix, (self.index, np.arange(len(self.index))[:, None]), 1 if self.weight is None else self.weight)
+        return matrix
 
 
 def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray:
@@ -49,14 +71,14 @@ def nearest(where: np.ndarray, mode: str, size: int, scale: float) -> Taps:
     if mode == "round_prefer_floor":
         picked = np.ceil(where - F(0.5))
     elif mode == "round_prefer_ceil":
-        picked = np.floor(where + F(0.5))
+        picked = np.where(where - np.floor(where) < F(0.5), np.floor(where), np.ceil(where))
     elif mode == "floor":
         picked = np.floor(where)
     elif mode == "ceil":
         picked = np.ceil(where)
     else:
         picked = np.ceil(where) if scale < 1 else np.trunc(where)
-    return Taps(np.clip(picked.astype(np.int64), 0, size - 1)[:, None], None)
+    return Taps(np.clip(picked.astype(np.int64), 0, size - 1)[:, None], None, size)
 
 
 def linear_onnx(where: np.ndarray, size: int) -> Taps:
@@ -67,20 +89,22 @@ def linear_onnx(where: np.ndarray, size: int) -> Taps:
     to_first, to_second = np.abs(inside - first.astype(F)), np.abs(inside - second.astype(F))
     same = first == second
     weight = np.stack([np.where(same, F(0.5), to_second), np.where(same, F(0.5), to_first)], 1)
-    return Taps(np.stack([first, second], 1), weight.astype(F))
+    return Taps(np.stack([first, second], 1), weight.astype(F), size)
 
 
 def linear(where: np.ndarray, size: int, scale: float, antialias: bool) -> Taps:
-    """A triangle around the place, widened by downscaling if ``antialias``; what is outside does not count."""
-    widen = antialias and scale < 1
+    """A triangle around the place, of the scale's width if ``antialias``; weights are not divided by their sum yet.
+
+    What lies outside the data does not count.
+    """
     factor = F(scale) if antialias else F(1)
-    reach = math.ceil(F(2) / F(scale)) if widen else 2
+    reach = 2 if scale > 1 else math.ceil(F(2) / factor)
     centre = np.floor(where + F(0.5)).astype(np.int64)
     index = centre[:, None] + np.arange(-reach, reach + 1)
     weight = np.maximum(F(0), F(1) - np.abs(factor * (where[:, None] - index.astype(F))))
-    weight = np.where((index >= 0) & (index < size), weight, F(0)).astype(F)
-    total = weight.sum(1, keepdims=True)
-    return Taps(np.clip(index, 0, size - 1), np.where(total == 0, F(0), weight / np.where(total == 0, F(1), total)).astype(F))
+    inside = (index >= 0) & (index < size)
+    # What does not count points to what does, so that no infinity or NaN comes in by a weight of 0.
+    return Taps(np.where(inside, index, np.clip(centre, 0, size - 1)[:, None]), np.where(inside, weight, F(0)), size)
 
 
 def cubic(where: np.ndarray, size: int, coefficient: float) -> Taps:
@@ -97,11 +121,11 @@ def cubic(where: np.ndarray, size: int, coefficient: float) -> Taps:
         1,
     )
     index = base.astype(np.int64)[:, None] + np.arange(-1, 3)
-    return Taps(np.clip(index, 0, size - 1), weight.astype(F))
+    return Taps(np.clip(index, 0, size - 1), weight.astype(F), size)
 
 
 def pillow(size: int, out: int, curve: Callable[[np.ndarray], np.ndarray], support: float) -> Taps:
-    """The filter of the Pillow library: a curve around the centre, widened when the axis shrinks."""
+    """The filter of the Pillow library: a curve around the centre, widened when the axis shrinks; float64 weights."""
     scale = size / out
     wide = max(scale, 1.0)
     reach = support * wide
@@ -109,10 +133,10 @@ def pillow(size: int, out: int, curve: Callable[[np.ndarray], np.ndarray], suppo
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
     last = np.minimum((centre + reach + 0.5).astype(np.int64), size)
     index = first[:, None] + np.arange(max(int((last - first).max(initial=1)), 1))
-    weight = np.where(index < last[:, None], curve((index - centre[:, None] + 0.5) / wide), 0.0)
+    weight = np.where(index < last[:, None], curve((index - centre[:, None] + 0.5) * (1.0 / wide)), 0.0)
     total = weight.sum(1, keepdims=True)
     weight = weight / np.where(total == 0, 1.0, total)
-    return Taps(np.minimum(index, size - 1), weight.astype(F))
+    return Taps(np.where(index < last[:, None], index, first[:, None]), weight, size)
 
 
 def triangle(x: np.ndarray) -> np.ndarray:
@@ -133,21 +157,52 @@ def cubic_curve(a: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
-    """The array resized along one axis; float32 weights on an array of float type."""
+    """The array resized along one axis; floats stay of their type.
+
+    Many taps for few places are one product with a matrix, unless that would spread an infinity or NaN.
+    """
     if taps.weight is None:
         return np.take(x, taps.index[:, 0], axis)
-    along = (1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1)
-    if taps.index.shape[1] > 4:
-        return _by_product(x, axis, taps)
-    result = np.take(x, taps.index[:, 0], axis) * taps.weight[:, 0].reshape(along)
-    for tap in range(1, taps.index.shape[1]):
-        result += np.take(x, taps.index[:, tap], axis) * taps.weight[:, tap].reshape(along)
+    with np.errstate(all="ignore"):
+        if taps.size <= _DENSE * taps.index.shape[1] and np.isfinite(x.sum()):
+            return _by_product(x, axis, taps.matrix.astype(x.dtype, copy=False))
+        return by_taps(x, axis, taps)
+
+
+def by_taps(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
+    """The same, tap by tap in their order."""
+    result = np.zeros((*x.shape[:axis], len(taps.index), *x.shape[axis + 1 :]), x.dtype)
+    for tap in range(taps.index.shape[1]):
+        part = np.take(x, taps.index[:, tap], axis)
+        part *= _weight(taps, tap, axis, x.ndim).astype(x.dtype, copy=False)
+        result += part
     return result
 
 
-def _by_product(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
-    """Many taps: one product with the matrix (in, out) of their weights."""
-    matrix = np.zeros((x.shape[axis], len(taps.index)), F)
-    if taps.weight is not None:
-        np.add.at(matrix, (taps.index, np.arange(len(taps.index))[:, None]), taps.weight)
-    return np.moveaxis(np.matmul(np.moveaxis(x, axis, -1), matrix.astype(x.dtype)), -1, axis)
+def _by_product(x: np.ndarray, axis: int, matrix: np.ndarray) -> np.ndarray:
+    size, out = matrix.shape
+    shape = (*x.shape[:axis], out, *x.shape[axis + 1 :])
+    if axis == x.ndim - 1:
+        return np.matmul(x.reshape(-1, size), matrix).reshape(shape)
+    return np.matmul(matrix.T, x.reshape(math.prod(x.shape[:axis]), size, -1)).reshape(shape)
+
+
+def _weight(taps: Taps, tap: int, axis: int, rank: int) -> np.ndarray:
+    """The weights of one tap, lying along an axis."""
+    weight = np.ones(len(taps.index), F) if taps.weight is None else taps.weight[:, tap]
+    return weight.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+
+
+def together(x: np.ndarray, axes: Sequence[int], tables: Sequence[Taps], factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted sum over all axes at once, and the sum of weights, each weight times ``factor``.
+
+    In the order of OpenVINO's reference and in float32, for integers, where the last bit decides a rounding.
+    """
+    total, weights = np.zeros((), F), np.zeros((), F)
+    for points in itertools.product(*(range(taps.index.shape[1]) for taps in tables)):
+        weight, taken = factor, x
+        for axis, taps, tap in zip(axes, tables, points, strict=True):
+            weight = weight * _weight(taps, tap, axis, x.ndim)
+            taken = np.take(taken, taps.index[:, tap], axis)
+        total, weights = total + weight * taken, weights + weight
+    return total, weights

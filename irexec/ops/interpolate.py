@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ Transformation = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_h
 Nearest = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 
 # What OpenVINO adds to a scale before it multiplies a size by it and rounds down.
-_SCALE_EPSILON = 1e-6
+_SCALE_EPSILON = np.float32(1e-6)
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,26 @@ class Way:
     antialias: bool = False
     cube_coeff: float = -0.75
 
-    def taps(self, size: int, out: int, scale: float) -> Taps:
-        """The table for one axis."""
-        if self.mode == "bilinear_pillow":
-            return resize.pillow(size, out, resize.triangle, 1.0)
-        if self.mode == "bicubic_pillow":
-            return resize.pillow(size, out, resize.cubic_curve(self.cube_coeff), 2.0)
-        where = resize.coordinates(self.transformation, size, out, scale)
-        if self.mode == "nearest":
-            return resize.nearest(where, self.nearest, size, scale)
-        if self.mode == "linear_onnx":
-            return resize.linear_onnx(where, size)
-        if self.mode == "linear":
-            return resize.linear(where, size, scale, self.antialias)
-        return resize.cubic(where, size, self.cube_coeff)
+    @property
+    def is_pillow(self) -> bool:
+        return self.mode.endswith("pillow")
+
+
+@functools.lru_cache(maxsize=128)
+def _taps(way: Way, size: int, out: int, scale: float) -> Taps:
+    """The table for one axis."""
+    if way.mode == "bilinear_pillow":
+        return resize.pillow(size, out, resize.triangle, 1.0)
+    if way.mode == "bicubic_pillow":
+        return resize.pillow(size, out, resize.cubic_curve(way.cube_coeff), 2.0)
+    where = resize.coordinates(way.transformation, size, out, scale)
+    if way.mode == "nearest":
+        return resize.nearest(where, way.nearest, size, scale)
+    if way.mode == "linear_onnx":
+        return resize.linear_onnx(where, size)
+    if way.mode == "linear":
+        return resize.linear(where, size, scale, way.antialias)
+    return resize.cubic(where, size, way.cube_coeff)
 
 
 def _interpolate(data: np.ndarray, way: Way, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float] | None) -> np.ndarray:
@@ -62,25 +70,63 @@ def _interpolate(data: np.ndarray, way: Way, axes: Sequence[int], sizes: Sequenc
         for axis, size in zip(axes, sizes, strict=True):
             shape[axis] = size
         return np.zeros(shape, data.dtype)
-    work = data if way.mode == "nearest" or data.dtype.kind == "f" else data.astype(np.float32)
-    factors = (
-        scales
-        if scales is not None
-        else [float(np.float32(out) / np.float32(data.shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
-    )
-    # Pillow goes along the last axis first, and rounds integers after each.
-    for axis, out, scale in sorted(zip(axes, sizes, factors, strict=True), key=lambda item: -item[0]):
-        if data.shape[axis] == out and way.mode.endswith("pillow"):
-            continue
-        work = resize.apply(work, axis, way.taps(data.shape[axis], out, scale))
-        if way.mode.endswith("pillow") and data.dtype.kind in "iu":
-            work = _whole(work, data.dtype).astype(np.float32)
-    return _whole(work, data.dtype) if data.dtype.kind in "iu" and work.dtype != data.dtype else work.astype(data.dtype, copy=False)
+    if scales is None:
+        scales = [float(np.float32(out) / np.float32(data.shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
+    # The triangle is widened along every axis as soon as one shrinks.
+    way = dataclasses.replace(way, antialias=way.antialias and min(scales, default=1) < 1)
+    tables = [_taps(way, data.shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    if way.mode == "nearest":
+        return _resized(data, axes, tables).copy() if not axes else _resized(data, axes, tables)
+    if data.dtype.kind == "f":
+        return _floats(data, way, axes, tables)
+    if data.dtype.itemsize > 1:
+        return _rounded_to_even(_floats(data.astype(np.float64), way, axes, tables), data.dtype)
+    return _bytes_by_pillow(data, axes, tables) if way.is_pillow else _bytes(data, way, axes, tables, float(math.prod(map(np.float32, scales))))
 
 
-def _whole(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _resized(work: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """One axis after the other, those that grow least first; of equals the last axis first."""
+    for axis, taps in sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0])):
+        work = resize.apply(work, axis, taps)
+    return work
+
+
+def _floats(data: np.ndarray, way: Way, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    work = data.astype(np.float32) if data.dtype == np.float16 else data
+    if way.is_pillow:
+        kept = [len(taps.index) != taps.size for taps in tables]
+        axes = [axis for axis, used in zip(axes, kept, strict=True) if used]
+        tables = [taps for taps, used in zip(tables, kept, strict=True) if used]
+    work = _resized(work, axes, [taps.normal for taps in tables] if way.mode == "linear" else tables)
+    return work.astype(data.dtype, copy=work is data)
+
+
+def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """As the CPU plugin has it for 32 and 64 bits, which the reference does not know."""
     limits = np.iinfo(dtype)
-    return np.clip(np.floor(np.abs(values) + 0.5) * np.sign(values), limits.min, limits.max).astype(dtype)
+    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+
+
+def _half_away(values: np.ndarray) -> np.ndarray:
+    return np.trunc(values + np.copysign(0.5, values))
+
+
+def _bytes(data: np.ndarray, way: Way, axes: Sequence[int], tables: Sequence[Taps], factor: float) -> np.ndarray:
+    """8-bit integers as the reference rounds them: linear to the nearest, all else towards zero, and wrapped where it overshoots."""
+    start = np.asarray(factor if way.mode == "linear" and way.antialias else 1, np.float32)
+    total, weights = resize.together(data.astype(np.float32), axes, tables, start)
+    if way.mode == "linear":
+        total = _half_away(np.where(weights == 0, 0, total / np.where(weights == 0, 1, weights)))
+    return np.trunc(total).astype(np.int64).astype(data.dtype)
+
+
+def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """The last axis given first, rounded and cut after each, in double precision."""
+    limits = np.iinfo(data.dtype)
+    work = data.astype(np.float64)
+    for axis, taps in reversed([(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]):
+        work = np.clip(_half_away(resize.by_taps(work, axis, taps)), limits.min, limits.max)
+    return work.astype(data.dtype)
 
 
 def _padded(data: np.ndarray, begins: Sequence[int], ends: Sequence[int]) -> np.ndarray:
@@ -137,8 +183,10 @@ def _scaled(size: Size, scales: Fact, i: int) -> Size:
 
 
 def scaled_size(size: int, scale: float) -> int:
-    """The size times the scale, rounded down, after a nudge that undoes the rounding of the scale."""
-    return math.floor(size * (scale + _SCALE_EPSILON))
+    """The size times the scale in float32, rounded down, after a nudge that undoes the rounding of the scale."""
+    if scale == 1 or size >= 1 << 53:
+        return size if scale == 1 else math.floor(size * scale)
+    return int(np.float32(size) * (np.float32(scale) + _SCALE_EPSILON))
 
 
 @op("Interpolate", since=1, tolerance=1e-5)
@@ -155,15 +203,18 @@ def interpolate_1(
 ) -> np.ndarray:
     """``data`` resized along ``axes`` to the shape given.
 
-    As OpenVINO makes an Interpolate-4 of it: coordinates asymmetric or of the corners, linear as
-    linear_onnx up to rank 4, nearest by simple. Source: Interpolate-1, openvino ``convert_interpolate1_to_interpolate4.cpp``.
+    As OpenVINO makes an Interpolate-4 of it: nearest by simple, linear as linear_onnx up to rank 4, coordinates
+    of the corners, or asymmetric; but half_pixel for linear without padding, unless over the axes 2 and 3 of
+    rank 4. Source: Interpolate-1, openvino ``convert_interpolate1_to_interpolate4.cpp``.
     """
     check(mode != "area", "mode area is defined by no implementation")
     padded = _padded(data, pads_begin, pads_end)
+    places = normal_axes(axes, data.ndim)
     way = "linear_onnx" if mode == "linear" and data.ndim < 5 else mode
-    transformation = "align_corners" if align_corners else "asymmetric"
+    usual = any(pads_begin) or any(pads_end) or (data.ndim == 4 and set(places) == {2, 3})
+    transformation = "align_corners" if align_corners else "half_pixel" if mode == "linear" and not usual else "asymmetric"
     sizes = [int(size) for size in target_spatial_shape.ravel().tolist()]
-    return _interpolate(padded, Way(way, transformation, "simple", antialias), normal_axes(axes, data.ndim), sizes, None)
+    return _interpolate(padded, Way(way, transformation, "simple", antialias), places, sizes, None)
 
 
 @interpolate_1.facts

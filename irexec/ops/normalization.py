@@ -160,10 +160,12 @@ def _batch_norm_inference_5_bind(
 def normalize_l2_1(data: np.ndarray, axes: np.ndarray, *, eps: float, eps_mode: Literal["add", "max"]) -> np.ndarray:
     """Over the root of the sum of squares along ``axes``, to which eps is added, or which is at least eps.
 
-    Without axes every number is divided by its own length. Source: NormalizeL2-1.
+    Without axes every number but 0 becomes 1, whatever its sign. Source: NormalizeL2-1 and openvino ``reference/normalize_l2.hpp``.
     """
     places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
-    total = (data * data).sum(places, keepdims=True, dtype=data.dtype) if places else data * data
+    if not places:
+        return (data != 0).astype(data.dtype)
+    total = (data * data).sum(places, keepdims=True, dtype=data.dtype)
     small = data.dtype.type(eps)
     return data / np.sqrt(total + small if eps_mode == "add" else np.maximum(total, small))
 
