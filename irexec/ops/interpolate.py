@@ -81,7 +81,9 @@ def _interpolate(data: np.ndarray, way: Way, axes: Sequence[int], sizes: Sequenc
         return _floats(data, way, axes, tables)
     if data.dtype.itemsize > 1:
         return _rounded_to_even(_floats(data.astype(np.float64), way, axes, tables), data.dtype)
-    return _bytes_by_pillow(data, axes, tables) if way.is_pillow else _bytes(data, way, axes, tables, float(math.prod(map(np.float32, scales))))
+    if way.is_pillow:
+        return _bytes_by_pillow(data, axes, tables)
+    return _bytes(data, way, axes, tables, float(math.prod(map(np.float32, scales))))
 
 
 def _resized(work: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
