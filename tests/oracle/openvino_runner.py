@@ -7,7 +7,7 @@ precision; constant folding is OpenVINO's reference implementation, and what cou
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
@@ -16,7 +16,7 @@ import openvino as ov
 from openvino.passes import ConstantFolding, Manager
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.ir.dims import is_static, shape_text
+from irexec.ir.dims import PartialShape, is_static, shape_text
 from irexec.ir.elements import BOOLEAN, F32, I32, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.packing import pack
@@ -84,25 +84,49 @@ def _carried(element: Element) -> Element:
     return F32 if element.is_float else I32
 
 
-def _one_operation(row: Case, parameters: set[int]) -> tuple[ov.Model, list[np.ndarray]]:
+@dataclass
+class One:
+    """One operation on its inputs.
+
+    Attributes:
+        text: the IR.
+        node: the name of its layer.
+        fed: what to feed the Parameters, by name.
+        results: the names of the Results.
+    """
+
+    text: Text
+    node: str
+    fed: dict[str, np.ndarray]
+    results: list[str]
+
+
+def one_operation(row: Case, shapes: Mapping[int, PartialShape]) -> One:
+    """The inputs in ``shapes`` are Parameters of these shapes, the others are constants."""
     text = Text([], [], bytearray())
-    sources, fed = [], []
+    sources, fed = [], {}
     for i, x in enumerate(row.inputs):
-        if i in parameters:
+        if i in shapes:
             carried = _carried(x.element)
-            source = (text.parameter(carried, write_shape(x.array.shape)), 0)
-            fed.append(x.array.astype(carried.carrier))
+            source = (text.parameter(carried, write_shape(shapes[i])), 0)
+            fed[f"n{source[0]}"] = x.array.astype(carried.carrier)
             sources.append(source if x.element.native else text.convert(source, x.element))
         else:
             sources.append((text.constant(x.element, x.array), 0))
     facts = infer(row, exact_facts(row))
     node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in facts])
+    results = []
     for i, fact in enumerate(facts):
         out = (node, len(sources) + i)
         if fact.element is not None and not fact.element.native:
             out = text.convert(out, _carried(fact.element))
-        text.layer("Result", "opset1", {}, [out], [])
-    return text.model(), fed
+        results.append(f"n{text.layer('Result', 'opset1', {}, [out], [])}")
+    return One(text, f"n{node}", fed, results)
+
+
+def _one_operation(row: Case, parameters: set[int]) -> tuple[ov.Model, list[np.ndarray]]:
+    one = one_operation(row, {i: row.inputs[i].array.shape for i in parameters})
+    return one.text.model(), list(one.fed.values())
 
 
 def _on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:

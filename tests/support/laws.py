@@ -104,7 +104,7 @@ def law_4_facts_admit(row: Case, expected: Arrays) -> None:
     """However little is known, the rule never raises, the facts admit the true result, and known element types stay known."""
     results = kernel(row, read_only(row))
     for facts in _knowledge(row):
-        if row.type in _COUNTED_BY_LENGTH and not facts[-1].is_static:
+        if row.type in COUNTED_BY_LENGTH and not facts[-1].is_static:
             continue
         _assert_admitted(infer(row, facts), results, facts)
     if row.definition.symbolic:
@@ -114,7 +114,7 @@ def law_4_facts_admit(row: Case, expected: Arrays) -> None:
 
 
 # How many outputs they have is the length of their last input, without which there is no answer.
-_COUNTED_BY_LENGTH = {"VariadicSplit"}
+COUNTED_BY_LENGTH = {"VariadicSplit"}
 
 
 def _assert_admitted(inferred: Sequence[Fact], results: Arrays, given: Sequence[Fact]) -> None:
@@ -263,7 +263,7 @@ def build(
 ) -> tuple[irexec.Model, list[np.ndarray]]:
     """The one-operation model, and what to feed it: inputs from ``first_constant`` on are constants."""
     builder = Builder("case")
-    if first_constant is None and known is not _shape and row.type in _COUNTED_BY_LENGTH:
+    if first_constant is None and known is not _shape and row.type in COUNTED_BY_LENGTH:
         first_constant = len(row.inputs) - 1
     fed, operands = [], []
     for i, x in enumerate(row.inputs):

@@ -1,0 +1,154 @@
+"""What the draws share: random shapes, element types, axes and attributes, small enough for thousands of models.
+
+DRAWS = Table()
+
+@DRAWS.row(("Gather", 7), ("Gather", 8))
+def gather(d: Draw, type: str, since: int) -> Case:
+    data = d.shape(1, 4)
+    return case(type, since, d.tensor(data), d.indices(data[0], d.shape(0, 2)), 0, id="drawn")
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.oracle.draws import Draws
+from tests.support.cases import Case, Typed, case, typed
+
+FLOATS = ("f32", "f32", "f16", "bf16", "f64")
+INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
+NUMBERS = ("f32", "f32", "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8")
+# What only moves data takes anything.
+MOVED = ("f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8", "i16", "u32", "boolean")
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
+
+Shape = list[int]
+
+
+class Draw:
+    """Random choices from one generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def pick(self, *options: Any) -> Any:
+        return options[self.rng.integers(len(options))]
+
+    def chance(self, probability: float = 0.5) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def some(self, options: Sequence[Any], least: int = 0, most: int | None = None) -> list[Any]:
+        """Different ones of the options, in random order."""
+        count = self.size(least, len(options) if most is None else min(most, len(options)))
+        return [options[i] for i in self.rng.permutation(len(options))[:count]]
+
+    def size(self, low: int = 1, high: int = 4) -> int:
+        """A number from low to high, both included."""
+        return int(self.rng.integers(low, high + 1))
+
+    def sizes(self, count: int, low: int = 1, high: int = 4) -> Shape:
+        return [self.size(low, high) for _ in range(count)]
+
+    def shape(self, least: int = 0, most: int = 4, empty: float = 0.02) -> Shape:
+        """A shape of a rank from least to most; each size is 0 with the probability ``empty``."""
+        return [0 if self.chance(empty) else size for size in self.sizes(self.size(least, most))]
+
+    def shrunk(self, shape: Sequence[int]) -> Shape:
+        """A shape that broadcasts to the given one: sizes become 1, leading axes go."""
+        ones = [1 if self.chance(0.3) else size for size in shape]
+        return ones[self.size(0, len(ones)) if self.chance(0.4) else 0 :]
+
+    def pair(self, most: int = 4) -> tuple[Shape, Shape]:
+        """Two shapes that broadcast together."""
+        whole = self.shape(0, most)
+        first, second = (whole, self.shrunk(whole)) if self.chance() else (self.shrunk(whole), self.shrunk(whole))
+        return (first, second) if self.chance() else (second, first)
+
+    def tensor(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5) -> Typed:
+        """Numbers from low to high, both possible; of unsigned types none below 0."""
+        kind = kinds if isinstance(kinds, str) else self.pick(*kinds)
+        if kind == "boolean":
+            return typed(kind, self.rng.integers(0, 2, shape).astype(bool))
+        if kind[0] in "iu":
+            return typed(kind, self.rng.integers(max(low, 0) if kind[0] == "u" else low, high + 1, shape))
+        if kind == "string":
+            return typed(kind, np.array(["", "a", "bc", "def", "größer"], object)[self.rng.integers(0, 5, shape)])
+        return typed(kind, self.rng.uniform(low, high, shape))
+
+    def steps(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5) -> Typed:
+        """As ``tensor``, but floats are multiples of a half, so that some are equal."""
+        drawn = self.tensor(shape, kinds, low, high)
+        return typed(drawn.element.name, np.rint(drawn.array * 2) / 2) if drawn.array.dtype.kind == "f" else drawn
+
+    def special(self, shape: Sequence[int], kinds: Sequence[str] | str = FLOATS, low: float = -5, high: float = 5) -> Typed:
+        """As ``tensor``, but some floats are infinities, NaN, zeros and ones, in a third of the draws."""
+        drawn = self.tensor(shape, kinds, low, high)
+        if drawn.array.dtype.kind != "f" or self.chance(0.67):
+            return drawn
+        odd = np.array(_SPECIAL)[self.rng.integers(0, len(_SPECIAL), shape)]
+        return typed(drawn.element.name, np.where(self.rng.random(shape) < 0.3, odd, drawn.array))
+
+    def distinct(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS) -> Typed:
+        """Numbers of which no two are equal."""
+        count = int(np.prod(shape))
+        kind = kinds if isinstance(kinds, str) else self.pick(*kinds)
+        return typed(kind, self.rng.permutation(count).reshape(shape))
+
+    def ints(self, values: Any, kinds: Sequence[str] = ("i64", "i64", "i32")) -> Typed:
+        return typed(self.pick(*kinds), np.array(values, np.int64))
+
+    def indices(self, size: int, shape: Sequence[int], kinds: Sequence[str] = ("i64", "i32"), *, negative: bool = True) -> Typed:
+        """Indices into an axis of a size, also from its end."""
+        return self.ints(self.rng.integers(-size if negative and self.chance() else 0, max(size, 1), shape), kinds)
+
+    def axis(self, rank: int) -> int:
+        """An axis of data of a rank, counted from either end."""
+        return self.signed(self.size(0, rank - 1), rank)
+
+    def axes(self, rank: int, least: int = 1, most: int | None = None) -> Shape:
+        """Different axes, each counted from either end."""
+        return [self.signed(axis, rank) for axis in self.some(range(rank), least, most)]
+
+    def signed(self, axis: int, rank: int) -> int:
+        return axis - rank if self.chance(0.3) else axis
+
+    def window(self, rank: int, *, kernel: int = 3, stride: int = 3, dilation: int = 2, pad: int = 1) -> dict[str, Shape]:
+        """Sizes, strides, dilations and pads of windows over ``rank`` axes, as the attributes are named."""
+        return {
+            "kernel": self.sizes(rank, 1, kernel),
+            "strides": self.sizes(rank, 1, stride),
+            "dilations": self.sizes(rank, 1, dilation),
+            "pads_begin": self.sizes(rank, 0, pad),
+            "pads_end": self.sizes(rank, 0, pad),
+        }
+
+
+Drawn = Callable[[Draw, str, int], Case]
+
+
+def _drawn(function: Drawn, type: str, since: int, rng: np.random.Generator) -> Case:
+    return function(Draw(rng), type, since)
+
+
+class Table(Draws):
+    """The draws of a family, by type and version."""
+
+    def row(self, *pairs: tuple[str, int]) -> Callable[[Drawn], Drawn]:
+        """Decorator: the function draws these types and versions."""
+
+        def register(function: Drawn) -> Drawn:
+            for type, since in pairs:
+                assert (type, since) not in self, f"{type}-{since} is drawn twice"
+                self[type, since] = functools.partial(_drawn, function, type, since)
+            return function
+
+        return register
+
+
+def model(type: str, since: int, *inputs: Typed | None, **attributes: Any) -> Case:
+    """One operation; attributes are Python values, None ones are left out."""
+    return case(type, since, *inputs, id="drawn", **{name: value for name, value in attributes.items() if value is not None})

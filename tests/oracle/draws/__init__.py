@@ -1,0 +1,37 @@
+"""Random models of one operation, by family: every module has DRAWS, from (type, since) to a function of a generator."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.support.cases import Case
+
+Draws = dict[tuple[str, int], Callable[[np.random.Generator], Case]]
+
+# What a model of one operation cannot show: graphs with bodies and state have tests of their own.
+EXEMPT = {
+    ("Parameter", 1): "every model has one",
+    ("Constant", 1): "every model has one",
+    ("Result", 1): "every model has one",
+    ("ReadValue", 3): "needs its Assign",
+    ("ReadValue", 6): "needs its Assign",
+    ("Assign", 3): "needs its ReadValue",
+    ("Assign", 6): "needs its ReadValue",
+    ("If", 8): "has bodies",
+    ("Loop", 5): "has bodies",
+    ("TensorIterator", 1): "has bodies",
+}
+
+
+def draws() -> Draws:
+    """Every draw, by type and the opset in which the version first appeared."""
+    found: Draws = {}
+    for module in pkgutil.iter_modules(__path__):
+        table: Draws = importlib.import_module(f"{__name__}.{module.name}").DRAWS
+        assert not found.keys() & table.keys(), f"{module.name} draws again what another module draws: {found.keys() & table.keys()}"
+        found.update(table)
+    return found

@@ -1,0 +1,223 @@
+"""One random model, judged: what OpenVINO reads, infers, saves and computes, against what irexec does with the very file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+
+import irexec
+from irexec.analysis.propagate import propagate
+from irexec.errors import IrexecError, OpError
+from irexec.ir.dims import ANY, Dim, PartialShape, high, low, shape_text, span
+from irexec.ops.attributes import parse_shape
+from tests.oracle import openvino_runner as openvino
+from tests.oracle.draw import Draw
+from tests.oracle.explained import reason
+from tests.support.cases import Case
+from tests.support.laws import COUNTED_BY_LENGTH, assert_same, exact_facts, infer, kernel, read_only
+
+AGREED, BOTH_REFUSE, THEY_REFUSE, CANNOT = "agreed", "refused by both", "refused by OpenVINO", "OpenVINO cannot"
+EXPLAINED, DIFFERS = "explained", "differ"
+KINDS = (AGREED, BOTH_REFUSE, THEY_REFUSE, CANNOT, EXPLAINED, DIFFERS)
+Shapes = Mapping[int, PartialShape]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a draw came out, and why where that is to be told."""
+
+    kind: str
+    why: str = ""
+
+
+class Differs(Exception):
+    """irexec and OpenVINO do not say the same."""
+
+
+def judge(row: Case, d: Draw, asking: Callable[[], None]) -> Verdict:
+    """The verdict on a row; ``asking`` is called before OpenVINO, which may not come back."""
+    try:
+        return _judge(row, d, asking)
+    except Differs as error:
+        known = reason(row, str(error))
+        return Verdict(EXPLAINED, known) if known else Verdict(DIFFERS, f"{error}\n    {describe(row)}")
+
+
+def _judge(row: Case, d: Draw, asking: Callable[[], None]) -> Verdict:
+    try:
+        facts = infer(row, exact_facts(row))
+        ours = kernel(row, read_only(row))
+    except OpError as error:
+        asking()
+        return _refused(row, str(error))
+    for fact, array in zip(facts, ours, strict=True):
+        _hold(fact.admits(array), f"facts: {fact} does not admit the kernel's {array.dtype}{list(array.shape)}")
+    forms = list(_forms(row, d))
+    asking()
+    loaded = next((shapes for shapes in forms if _reads(row, shapes)), None)
+    if loaded is None:
+        return Verdict(THEY_REFUSE, _objection(row, {}))
+    results = _through_a_file(row, loaded, ours)
+    for loose in (_loosened(row, d), _loosened(row, d)):
+        if _reads(row, loose):
+            _same_values(_through_a_file(row, loose, ours), results, row, "values where less is known")
+    why = _compared(row, loaded, results)
+    return Verdict(CANNOT, why) if why else Verdict(AGREED)
+
+
+def _hold(condition: bool, message: str) -> None:
+    if not condition:
+        raise Differs(message)
+
+
+def _refused(row: Case, why: str) -> Verdict:
+    """irexec refuses the row: so should OpenVINO, if not when it reads then when it runs."""
+    objection = _objection(row, {})
+    if not objection:
+        answers = list(_answers(row, {}))
+        _hold(not answers, f"refuses: irexec says {why!r}, OpenVINO computes {_short(answers[:1])}")
+    return Verdict(BOTH_REFUSE, why)
+
+
+def _forms(row: Case, d: Draw) -> Iterator[Shapes]:
+    """Which inputs are Parameters: any; or the first, as where attributes have become inputs; or none."""
+    count = len(row.inputs)
+    most = count - 1 if row.type in COUNTED_BY_LENGTH else count
+    drawn = d.pick([0], range(most), [i for i in range(most) if d.chance()])
+    for chosen in (drawn, range(min(count, 1)), ()):
+        yield {i: row.inputs[i].array.shape for i in chosen if i < count}
+
+
+def _loosened(row: Case, d: Draw) -> Shapes:
+    """Parameters of shapes of which little is known: the first input mostly, the others less often."""
+    counted = row.type in COUNTED_BY_LENGTH
+    chosen = [i for i in range(len(row.inputs)) if d.chance(0.25 if i else 0.9) and not (counted and i == len(row.inputs) - 1)]
+    return {i: _loose(row.inputs[i].array.shape, d) for i in chosen}
+
+
+def _loose(shape: tuple[int, ...], d: Draw) -> PartialShape:
+    if d.chance(0.12):
+        return None
+    around = [span(max(size - d.size(0, 2), 0), size + d.size(0, 3)) for size in shape]
+    return tuple(d.pick(size, size, ANY, near, Dim(low(near))) for size, near in zip(shape, around, strict=True))
+
+
+def _reads(row: Case, shapes: Shapes) -> bool:
+    return not _objection(row, shapes)
+
+
+def _objection(row: Case, shapes: Shapes) -> str:
+    """Why OpenVINO does not read the model; nothing if it does."""
+    try:
+        openvino.one_operation(row, shapes).text.model()
+    except RuntimeError as error:
+        return str(error).strip().splitlines()[-1]
+    return ""
+
+
+def _through_a_file(row: Case, shapes: Shapes, ours: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Let OpenVINO save the model, read that file, compare what is inferred, and run it."""
+    one = openvino.one_operation(row, shapes)
+    theirs = one.text.model()
+    form = _form(row, shapes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "one.xml"
+        ov.save_model(theirs, path, compress_to_fp16=False)
+        model = irexec.read_model(path)
+        errors = [finding.message for finding in irexec.validate(model) if finding.severity == "error"]
+        _hold(not errors, f"findings: {'; '.join(errors)}{form}")
+        _same_facts(model, theirs, one.node, ours, form)
+        try:
+            compiled = irexec.compile_model(model)
+            outputs = compiled(one.fed)
+        except IrexecError as error:
+            raise Differs(f"running: {error}{form}") from error
+    return [outputs[name] for name in one.results]
+
+
+def _same_facts(model: irexec.Model, theirs: ov.Model, name: str, ours: Sequence[np.ndarray], form: str) -> None:
+    """What irexec infers is as tight as OpenVINO's inference, and admits what comes out."""
+    facts = propagate(model).facts
+    values = next(node for node in model.nodes if node.name == name).outputs
+    node = next(op for op in theirs.get_ops() if op.get_friendly_name() == name)
+    for value, array, output in zip(values, ours, node.outputs(), strict=False):
+        fact, kind = facts[value], output.get_element_type().get_type_name()
+        text = f"{kind}{output.get_partial_shape()}"
+        _hold(kind in ("dynamic", str(fact.element)), f"facts: {fact}, OpenVINO has {text}{form}")
+        _hold(as_tight(fact.shape, parse_shape(str(output.get_partial_shape()))), f"facts: {fact} is looser than {text}{form}")
+        _hold(fact.admits(array), f"facts: {fact} does not admit {array.dtype}{list(array.shape)}{form}")
+
+
+def as_tight(ours: PartialShape, theirs: PartialShape) -> bool:
+    """Whether nothing that the first allows is excluded by the second."""
+    if theirs is None or ours is None:
+        return theirs is None
+    if len(ours) != len(theirs):
+        return False
+    for a, b in zip(ours, theirs, strict=True):
+        top, most = high(a), high(b)
+        if low(a) < low(b) or (most is not None and (top is None or top > most)):
+            return False
+    return True
+
+
+def _compared(row: Case, shapes: Shapes, ours: Sequence[np.ndarray]) -> str:
+    """Why OpenVINO gives nothing to compare with. The plugin and folding may differ: one of them must agree."""
+    found: list[tuple[list[np.ndarray], Differs]] = []
+    for arrays in _answers(row, shapes):
+        try:
+            _same_values(ours, arrays, row, "values")
+        except Differs as error:
+            found.append((arrays, error))
+        else:
+            return ""
+    if found:
+        raise found[-1][1]
+    return "neither the plugin nor folding gives an answer"
+
+
+def _answers(row: Case, shapes: Shapes) -> Iterator[list[np.ndarray]]:
+    """What the CPU plugin and then what constant folding gives, where they give anything."""
+    attempts: list[Callable[[], list[np.ndarray] | None]] = [lambda: openvino._by_folding(row)]
+    if row.type not in openvino._CRASHES:
+        attempts.insert(0, lambda: openvino._on_cpu(row, set(shapes)))
+        if set(shapes) != {0}:
+            attempts.insert(1, lambda: openvino._on_cpu(row, {0}))
+    for attempt in attempts:
+        try:
+            arrays = attempt()
+        except (RuntimeError, OpError):
+            continue
+        if arrays is not None:
+            kinds = [fact.element for fact in infer(row, exact_facts(row))]
+            yield [openvino._settled(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
+
+
+def _same_values(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], row: Case, what: str) -> None:
+    kinds = [fact.element for fact in infer(row, exact_facts(row))]
+    settled = [openvino._settled(array, kind) for array, kind in zip(ours, kinds, strict=True)]
+    try:
+        assert_same(settled, theirs, row, kinds)
+    except AssertionError as error:
+        lines = " ".join(str(error).split())
+        raise Differs(f"{what}: {lines[:300]}\n    ours {_short(settled)}\n    OpenVINO {_short(theirs)}") from None
+
+
+def _short(arrays: object) -> str:
+    text = str([array.tolist() for array in arrays] if isinstance(arrays, list | tuple) and hasattr(arrays[0], "tolist") else arrays)
+    return text if len(text) < 600 else f"{text[:600]} ..."
+
+
+def _form(row: Case, shapes: Shapes) -> str:
+    return f" (inputs {', '.join(f'{i}: {shape_text(shape)}' for i, shape in shapes.items()) or 'all constant'})"
+
+
+def describe(row: Case) -> str:
+    """The row in one line, with the values of small inputs."""
+    inputs = [f"{x.element}{list(x.array.shape)}" + (f" = {x.array.tolist()}" if x.array.size < 9 else "") for x in row.inputs]
+    return f"{row.type}-{row.since} ({'; '.join(inputs)}) {row.attributes}"

@@ -1,0 +1,174 @@
+"""Random one-operation models through OpenVINO and through irexec.
+
+    python -m tests.oracle.sweep [--seed N] [--count 50] [--only Type[-since]] [--time SECONDS]
+
+Every draw has a seed of its own, counted from ``--seed`` on, so that ``--only Type-since --seed N --count 1`` shows a difference
+again. tests/oracle/judge.py says what is compared. Draws run in processes of their own, since OpenVINO may take one down or hang.
+Exit 1 if anything differs that tests/oracle/explained.py does not explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import queue
+import sys
+import time
+import traceback
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+PATIENCE = 60.0
+Pair = tuple[str, int]
+
+
+def serve(pipe: Connection) -> None:
+    """In a process of its own: judge what is asked for, until there is no more."""
+    import numpy as np
+
+    from tests.oracle.draw import Draw
+    from tests.oracle.draws import draws
+    from tests.oracle.judge import DIFFERS, Verdict, judge
+
+    table = draws()
+    while (asked := pipe.recv()) is not None:
+        type, since, seed = asked
+        rng = np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), seed])
+        try:
+            verdict = judge(table[type, since](rng), Draw(rng), lambda: pipe.send("asking"))
+        except Exception:
+            verdict = Verdict(DIFFERS, f"raised:\n{traceback.format_exc(limit=-4)}")
+        pipe.send((verdict.kind, verdict.why))
+
+
+class Worker:
+    """A process that judges, and is replaced when it is lost."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._pipe: Any = None
+
+    def judge(self, pair: Pair, seed: int) -> tuple[str, str]:
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self._process.start()
+            theirs.close()
+        self._pipe.send((*pair, seed))
+        asked = False
+        while True:
+            try:
+                if not self._pipe.poll(PATIENCE):
+                    return self._lost(asked, f"no answer within {PATIENCE:g} s")
+                answer = self._pipe.recv()
+            except (EOFError, ConnectionResetError):
+                return self._lost(asked, "the process died")
+            if answer != "asking":
+                return answer
+            asked = True
+
+    def _lost(self, asked: bool, why: str) -> tuple[str, str]:
+        """After OpenVINO was asked it is OpenVINO's fault, before it is ours."""
+        self.stop()
+        return ("OpenVINO cannot" if asked else "differ"), why
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
+
+
+@dataclass
+class Report:
+    """What came of the draws of one pair."""
+
+    pair: Pair
+    count: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differences: list[tuple[int, str]] = field(default_factory=list)
+
+    def lines(self, verbose: bool) -> Iterator[str]:
+        name = f"{self.pair[0]}-{self.pair[1]}"
+        yield f"{name}: " + ", ".join(f"{number} {kind}" for kind, number in sorted(self.count.items()))
+        for (kind, why), number in self.reasons.most_common():
+            if verbose or kind == "explained":
+                yield f"  {number} {kind}: {why[:300]}"
+        for seed, why in self.differences:
+            yield f"  --only {name} --seed {seed}: {why}"
+
+
+def sweep_pair(worker: Worker, pair: Pair, seeds: range, until: float) -> Report:
+    report = Report(pair)
+    for seed in seeds:
+        if time.monotonic() > until:
+            break
+        kind, why = worker.judge(pair, seed)
+        report.count[kind] += 1
+        if kind == "differ":
+            report.differences.append((seed, why))
+        elif why:
+            report.reasons[kind, why] += 1
+    return report
+
+
+def sweep(pairs: list[Pair], seeds: range, seconds: float, workers: int) -> Iterator[Report]:
+    """Reports as they come; each pair may take its share of the time that is left."""
+    end = time.monotonic() + seconds
+    free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+    everyone = [Worker() for _ in range(workers)]
+    for worker in everyone:
+        free.put(worker)
+
+    def one(index: int) -> Report:
+        worker = free.get()
+        now = time.monotonic()
+        share = (end - now) * workers / (len(pairs) - index + workers - 1)
+        try:
+            return sweep_pair(worker, pairs[index], seeds, now + share)
+        finally:
+            free.put(worker)
+
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(one, range(len(pairs)))
+    for worker in everyone:
+        worker.stop()
+
+
+def chosen(only: str) -> list[Pair]:
+    from tests.oracle.draws import draws
+
+    return [pair for pair in sorted(draws()) if not only or only in (pair[0], f"{pair[0]}-{pair[1]}")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--only", default="", help="a type, or type-since")
+    parser.add_argument("--time", type=float, default=float("inf"), help="seconds for all pairs together")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true", help="also say why something was refused or could not be compared")
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    pairs = chosen(arguments.only)
+    if not pairs:
+        sys.exit(f"nothing is drawn for {arguments.only}")
+    total: Counter[str] = Counter()
+    for report in sweep(pairs, range(arguments.seed, arguments.seed + arguments.count), arguments.time, arguments.workers):
+        print("\n".join(report.lines(arguments.verbose)), flush=True)
+        total += report.count
+    print(f"{len(pairs)} pairs: " + ", ".join(f"{number} {kind}" for kind, number in sorted(total.items())))
+    sys.exit(1 if total["differ"] else 0)
+
+
+if __name__ == "__main__":
+    main()
