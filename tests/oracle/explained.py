@@ -19,12 +19,37 @@ class Known:
     why: str
 
 
-def _infinite(row: Case, difference: str) -> bool:
-    return any(x.array.dtype.kind == "f" and np.isinf(x.array).any() for x in row.inputs)
+def _odd(row: Case, difference: str) -> bool:
+    """An input holds an infinity or NaN."""
+    return any(x.array.dtype.kind == "f" and not np.isfinite(x.array).all() for x in row.inputs)
 
+
+def _pdpd(row: Case, difference: str) -> bool:
+    return row.attributes.get("auto_broadcast") == "pdpd" and row.inputs[0].array.shape != row.inputs[1].array.shape
+
+
+def _of(*names: str) -> Callable[[Case, str], bool]:
+    return lambda row, difference: row.inputs[0].element.name in names
+
+
+_BITWISE = tuple(f"Bitwise{name}" for name in ("And", "Or", "Xor", "LeftShift", "RightShift"))
+_SMALL = ("i8", "i16", "u8", "u16", "u32", "u64")
 
 KNOWN: tuple[Known, ...] = (
-    Known(("Gelu",), _infinite, "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
+    Known(("Gelu",), _odd, "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
+    Known(("HardSigmoid",), lambda row, _: _odd(row, _) and "nan" in _, "the plugin bounds NaN, here it stays NaN"),
+    Known(("HardSigmoid",), lambda row, _: row.inputs[2].array == 0, "the plugin takes 0.5 for a beta of 0"),
+    Known(
+        (*_BITWISE, "Greater"),
+        _pdpd,
+        "the plugin aligns the second operand at the end; Greater is turned into Less with the operands swapped",
+    ),
+    Known(("Divide",), _of("i8", "i16"), "the plugin rounds towards zero; m_pythondiv is read as the reference does, which floors"),
+    Known(
+        ("Divide",),
+        lambda row, _: _of("f64")(row, _) and "inf" in _,
+        "the plugin computes f64 in f32, and makes infinities its largest number",
+    ),
 )
 
 

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 PATIENCE = 60.0
+SHOWN = 4
 Pair = tuple[str, int]
 
 
@@ -102,8 +103,10 @@ class Report:
         for (kind, why), number in self.reasons.most_common():
             if verbose or kind == "explained":
                 yield f"  {number} {kind}: {why[:300]}"
-        for seed, why in self.differences:
+        for seed, why in self.differences[:SHOWN]:
             yield f"  --only {name} --seed {seed}: {why}"
+        if rest := self.differences[SHOWN:]:
+            yield f"  and with --seed {', '.join(str(seed) for seed, _ in rest)}"
 
 
 def sweep_pair(worker: Worker, pair: Pair, seeds: range, until: float) -> Report:
