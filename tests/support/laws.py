@@ -57,7 +57,7 @@ def assert_same(actual: Arrays, expected: Arrays, row: Case, kinds: Sequence[Any
     for a, e, kind in zip(actual, expected, kinds, strict=True):
         assert a.shape == e.shape, f"shape {a.shape}, expected {e.shape}"
         assert a.dtype == e.dtype, f"type {a.dtype}, expected {e.dtype}"
-        if not row.definition.deterministic:
+        if _by_chance(row):
             continue
         if a.dtype.kind != "f":
             np.testing.assert_array_equal(a, e)
@@ -68,6 +68,12 @@ def assert_same(actual: Arrays, expected: Arrays, row: Case, kinds: Sequence[Any
         # Sums of products err by the size of their terms, not of their result.
         floor = tolerance * (scale if tolerance >= 1e-5 else min(scale, 1.0))
         np.testing.assert_allclose(a.astype(np.float64), e.astype(np.float64), rtol=tolerance, atol=floor + 1e-30)
+
+
+def _by_chance(row: Case) -> bool:
+    """Whether the numbers differ each time: random ones without a seed."""
+    seeds = [row.attributes.get(name, "0") for name in ("global_seed", "op_seed")]
+    return not row.definition.deterministic and seeds == ["0", "0"]
 
 
 def law_1_gives(row: Case, expected: Arrays) -> None:
@@ -296,7 +302,7 @@ def law_7_again(row: Case, expected: Arrays) -> None:
     for arrays in found:
         for a, b in zip(arrays, kept, strict=True):
             assert a.shape == b.shape
-            if row.definition.deterministic or arrays is first:
+            if arrays is first or not _by_chance(row):
                 np.testing.assert_array_equal(a, b)
 
 

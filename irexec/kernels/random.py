@@ -1,0 +1,46 @@
+"""The two generators of random 32-bit words that OpenVINO knows, a whole array at a time.
+
+Sources: RandomUniform-8; Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox 4x32-10);
+Matsumoto and Nishimura, Mersenne Twister (MT19937), which NumPy has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_ROUNDS = 10
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_STEPS = (0x9E3779B9, 0xBB67AE85)
+
+
+def philox(key: int, counter: int, blocks: int) -> np.ndarray:
+    """Words (blocks, 4) uint32; ``key`` and ``counter`` are 64-bit numbers, block after block is numbered from 0."""
+    n = np.arange(blocks, dtype=np.uint64)
+    words = [n & _LOW, n >> _HALF, *(np.full(blocks, part, np.uint64) for part in _halves(counter))]
+    keys = _halves(key)
+    for _ in range(_ROUNDS):
+        first, second = _FACTORS[0] * words[0], _FACTORS[1] * words[2]
+        words = [
+            (second >> _HALF) ^ words[1] ^ np.uint64(keys[0]),
+            second & _LOW,
+            (first >> _HALF) ^ words[3] ^ np.uint64(keys[1]),
+            first & _LOW,
+        ]
+        keys = ((keys[0] + _STEPS[0]) & 0xFFFFFFFF, (keys[1] + _STEPS[1]) & 0xFFFFFFFF)
+    return np.stack(words, 1).astype(np.uint32)
+
+
+def _halves(number: int) -> tuple[int, int]:
+    return number & 0xFFFFFFFF, number >> 32 & 0xFFFFFFFF
+
+
+def mersenne(seed: int, count: int) -> np.ndarray:
+    """Words (count,) uint32 of the Mersenne Twister begun with the low half of a seed."""
+    return np.random.RandomState(seed & 0xFFFFFFFF).randint(0, 1 << 32, count, np.uint32)
+
+
+def fraction(words: np.ndarray, bits: int) -> np.ndarray:
+    """The lowest ``bits`` of words as numbers in [0, 1), float64."""
+    return (words & np.asarray((1 << bits) - 1, words.dtype)) / float(1 << bits)
