@@ -80,8 +80,9 @@ class Rotated:
         found = np.zeros(len(self.areas), np.float32)
         if not self.areas[box] > 0:
             return found
-        apart = np.hypot(*(self.centres - self.centres[box]).T)
-        near = np.flatnonzero((apart < self.reach + self.reach[box]) & (self.areas > 0))
+        away = self.centres - self.centres[box]
+        away *= away
+        near = np.flatnonzero((away[:, 0] + away[:, 1] < (self.reach + self.reach[box]) ** 2) & (self.areas > 0))
         shared = self._shared(near, np.full_like(near, box))
         found[near] = shared / (self.areas[near] + self.areas[box] - shared)
         return found

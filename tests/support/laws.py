@@ -103,7 +103,16 @@ def law_3_exact_facts(row: Case, expected: Arrays) -> None:
 
 
 # Their output's shape depends on the numbers themselves, so that exact facts can only bound it.
-_BY_VALUE = {"NonZero", "Unique", "NonMaxSuppression", "MatrixNms", "MulticlassNms", "SparseFillEmptyRows"}
+_BY_VALUE = {
+    "NonZero",
+    "Unique",
+    "NonMaxSuppression",
+    "NMSRotated",
+    "MatrixNms",
+    "MulticlassNms",
+    "SparseFillEmptyRows",
+    "GenerateProposals",
+}
 
 
 def law_4_facts_admit(row: Case, expected: Arrays) -> None:
