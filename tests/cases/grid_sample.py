@@ -1,0 +1,131 @@
+"""Rows of GridSample."""
+
+import numpy as np
+
+from tests.support.cases import case, facts_case, random, refuses, typed
+
+X = random("f32", 2, 3, 4, 5)
+GRID = random("f32", 2, 3, 4, 2, low=-1.6, high=1.6)
+STEPS = np.array([[[[-1, -1], [1, 1], [0, 0], [-0.5, 0.25]], [[-2, 0.5], [0.75, 2], [3, -3], [-1.25, 1.25]]]], np.float32)
+IMAGE = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
+
+ROWS = [
+    case(
+        "GridSample",
+        9,
+        X,
+        GRID,
+        mode=mode,
+        padding_mode=padding,
+        align_corners=corners,
+        id=f"{mode}, {padding}{', corners' if corners == 'true' else ''}",
+    )
+    for mode in ("bilinear", "nearest", "bicubic")
+    for padding in ("zeros", "border", "reflection")
+    for corners in ("false", "true")
+]
+# On the border, on pixels, far beyond: where a rule is off by one it shows.
+ROWS += [
+    case("GridSample", 9, IMAGE, STEPS, mode=mode, padding_mode=padding, align_corners="true", id=f"steps, {mode}, {padding}")
+    for mode in ("bilinear", "bicubic")
+    for padding in ("zeros", "border", "reflection")
+]
+ROWS += [
+    case("GridSample", 9, X, GRID, id="defaults"),
+    case("GridSample", 9, random("f16", 2, 3, 4, 5), GRID, id="f16 data"),
+    case("GridSample", 9, random("f16", 2, 3, 4, 5), GRID, mode="bicubic", id="f16 data, bicubic"),
+    case("GridSample", 9, random("bf16", 2, 3, 4, 5), GRID, padding_mode="border", id="bf16 data"),
+    case("GridSample", 9, random("f64", 2, 3, 4, 5), GRID, padding_mode="border", id="f64 data"),
+    case("GridSample", 9, random("i32", 2, 3, 4, 5, low=-99, high=99), GRID, id="i32 data"),
+    case("GridSample", 9, random("i32", 2, 3, 4, 5, low=-99, high=99), GRID, mode="bicubic", id="i32 data, bicubic"),
+    case("GridSample", 9, random("i64", 2, 3, 4, 5, low=-99, high=99), GRID, mode="nearest", id="i64 data, nearest"),
+    # By hand: (0, 0) lies amid 6, 7, 10, 11; halves are cut. The plugin rounds where the reference cuts.
+    case("GridSample", 9, typed("u8", IMAGE), [[[[0.0, 0.0]]]], gives=np.array([[[[8]]]], np.uint8), id="u8 data"),
+    # By hand: what is only copied is exact in any type.
+    case(
+        "GridSample",
+        9,
+        typed("i64", [[[[2**62 + 1, 3]]]]),
+        [[[[-0.5, 0.0], [0.5, 0.0]]]],
+        mode="nearest",
+        gives=np.array([[[[2**62 + 1, 3]]]]),
+        id="large numbers are copied",
+    ),
+    case(
+        "GridSample",
+        9,
+        typed("boolean", [[[[True, False]]]]),
+        [[[[-0.5, 0.0], [0.5, 0.0]]]],
+        mode="nearest",
+        gives=np.array([[[[True, False]]]]),
+        id="boolean data, nearest",
+    ),
+    # By hand: numbers beyond the type are cut to it, here where bicubic overshoots from 255 and below 0.
+    case(
+        "GridSample",
+        9,
+        typed("u8", [[[[0, 0, 255, 255, 0, 0]]]]),
+        [[[[0.0, 0.0], [-2 / 3, 0.0]]]],
+        mode="bicubic",
+        padding_mode="border",
+        gives=np.array([[[[255, 0]]]], np.uint8),
+        id="u8 data, bicubic",
+    ),
+    # By hand: amid pixels 0 and 1, and amid pixels 1 and 2.
+    case(
+        "GridSample",
+        9,
+        [[[[1.0, 2.0, 3.0]]]],
+        [[[[-0.5, 0.0], [0.5, 0.0]]]],
+        mode="nearest",
+        align_corners="true",
+        gives=np.array([[[[1, 3]]]], np.float32),
+        id="ties go to the even pixel",
+    ),
+    case("GridSample", 9, IMAGE, [[[[0.0, 0.0], [-1.0, 1.0]]]], mode="nearest", padding_mode="border", id="ties, half pixels"),
+    # NaN and infinities have no pixel: NaN, but for nearest. Those beyond what the reference's integers hold are brought back.
+    case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf], [-np.inf, 0.0]]]], id="NaN and infinity"),
+    case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf]]]], mode="bicubic", padding_mode="reflection", id="NaN, bicubic"),
+    case("GridSample", 9, IMAGE, [[[[np.nan, 0.0], [0.0, np.inf], [1e30, 0.0]]]], mode="nearest", id="NaN, nearest, zeros"),
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        [[[[1e30, -1.0], [-1e30, -1.0], [np.inf, -1.0], [np.nan, -1.0]]]],
+        mode="nearest",
+        padding_mode="border",
+        gives=np.array([[[[4, 1, 4, 1]]]], np.float32),
+        id="far beyond, nearest, border",
+    ),
+    case(
+        "GridSample",
+        9,
+        IMAGE,
+        [[[[1e30, -1.0], [-1e30, -1.0]]]],
+        padding_mode="border",
+        align_corners="true",
+        gives=np.array([[[[4, 1]]]], np.float32),
+        id="far beyond, border",
+    ),
+    case("GridSample", 9, random("f32", 1, 2, 1, 1), GRID.array[:1], padding_mode="reflection", align_corners="true", id="one pixel"),
+    case("GridSample", 9, random("f32", 1, 2, 1, 4), GRID.array[:1], mode="bicubic", padding_mode="reflection", id="one line"),
+    case("GridSample", 9, random("f32", 1, 2, 3, 3), random("f64", 1, 2, 2, 2), gives=None, id="f64 grid"),
+    case(
+        "GridSample",
+        9,
+        random("f32", 1, 2, 3, 3),
+        np.zeros((1, 0, 2, 2), np.float32),
+        gives=np.zeros((1, 2, 0, 2), np.float32),
+        id="no points",
+    ),
+    facts_case("GridSample", 9, "f32[?,3,?,?]", "f32[2,5..7,?,2]", id="dynamic"),
+    facts_case("GridSample", 9, "f32[1..4,?,8,8]", "f32[2..9,4,4,?]", id="batches meet"),
+    facts_case("GridSample", 9, "f32[...]", "f32[2,5..7,?,2]", id="data unknown"),
+    facts_case("GridSample", 9, "i32[1,3,8,8]", "f32[...]", id="grid unknown"),
+    refuses("GridSample", 9, "f32[1,3,8]", "f32[1,2,2,2]", says="data has rank 3, expected 4", id="rank of data"),
+    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2]", says="grid has rank 3, expected 4", id="rank of grid"),
+    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2,3]", says="grid has 3 numbers for each point, expected 2", id="pairs"),
+    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[2,2,2,2]", says="data has a batch of 1, grid one of 2", id="batches differ"),
+    refuses("GridSample", 9, "f32[1,3,8,8]", "i32[1,2,2,2]", says="grid has element type i32", id="grid of integers"),
+    refuses("GridSample", 9, "string[1,3,8,8]", "f32[1,2,2,2]", says="data is text", id="text"),
+]
