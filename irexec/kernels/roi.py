@@ -70,7 +70,7 @@ def _by_blocks(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], 
     n, channels, height, width = features.shape
     result = np.zeros((len(rois), *pooled, channels), features.dtype)
     if result.size and height * width:
-        rows = np.moveaxis(features, 1, -1).reshape(-1, channels)
+        rows = np.ascontiguousarray(np.moveaxis(features, 1, -1)).reshape(-1, channels)
         for part in blocks(len(real_boxes(rois, n)), result[0].size):
             starts = rois[part, 0].astype(np.int64)[:, None, None] * (height * width)
             result[part] = some(rows, starts, rois[part])
@@ -167,7 +167,7 @@ def pool_sensitive_mean(features: np.ndarray, rois: np.ndarray, outputs: int, bi
 def _rows_by_bin(features: np.ndarray, outputs: int, bins: int) -> np.ndarray:
     """Pixels of (N, outputs*bins*bins, H, W) as rows of the outputs: by image, line and column of the bin, line, column."""
     n, _, height, width = features.shape
-    return np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1).reshape(-1, outputs)
+    return np.ascontiguousarray(np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1)).reshape(-1, outputs)
 
 
 def _starts_by_bin(rois: np.ndarray, bins: int, pixels: int) -> np.ndarray:
@@ -194,7 +194,7 @@ def pool_sensitive_between(
     """
     n, _, height, width = features.shape
     lines, columns = parts
-    rows = np.moveaxis(features.reshape(n, lines * columns, outputs, height, width), 2, -1).reshape(-1, outputs)
+    rows = np.ascontiguousarray(np.moveaxis(features.reshape(n, lines * columns, outputs, height, width), 2, -1)).reshape(-1, outputs)
     result = np.zeros((len(rois), pooled, pooled, outputs), features.dtype)
     for block in blocks(len(real_boxes(rois, n)) if height * width else 0, pooled * pooled * outputs):
         images = rois[block, 0].astype(np.int64)[:, None, None] * (lines * columns)
@@ -234,7 +234,7 @@ def pool_deformable(
     n, _, height, width = features.shape
     classes = 1 if offsets is None else offsets.shape[1]
     each = outputs // classes
-    rows = np.moveaxis(features.reshape(n, classes, each, bins, bins, height, width), 2, -1).reshape(-1, each)
+    rows = np.ascontiguousarray(np.moveaxis(features.reshape(n, classes, each, bins, bins, height, width), 2, -1)).reshape(-1, each)
     result = np.zeros((len(rois), classes, bins, bins, each), features.dtype)
     for block in blocks(len(real_boxes(rois, n)) if height * width else 0, outputs * bins * bins):
         moves = np.zeros((1, 1, 2, 1, 1), rois.dtype) if offsets is None else offsets[block].astype(rois.dtype)

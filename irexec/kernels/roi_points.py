@@ -88,7 +88,7 @@ def pool_boxes(
     check(not wrong.any(), f"batch index {batch_indices[wrong][:1].tolist()} is out of range for a batch of {n}")
     result = np.zeros((len(batch_indices), *pooled, channels), features.dtype)
     if result.size and 0 not in sizes:
-        rows = np.moveaxis(features, 1, -1).reshape(-1, channels)
+        rows = np.ascontiguousarray(np.moveaxis(features, 1, -1)).reshape(-1, channels)
         starts = batch_indices.astype(np.int64) * (sizes[0] * sizes[1])
         for part in blocks(len(result), result[0].size):
             _pool_some(result[part], rows, starts[part], sizes, boxes.some(part), sampling_ratio, mode)
