@@ -70,54 +70,46 @@ class Rotated:
 
     def __init__(self, boxes: np.ndarray) -> None:
         numbers = boxes.astype(np.float64)
-        self.centres = numbers[:, :2]
-        self.halves = np.abs(numbers[:, 2:4]) / 2
+        halves = np.abs(numbers[:, 2:4]) / 2
+        # Points of the plane are complex numbers; a turn is a product with a number of size 1.
+        self.centres = numbers[:, 0] + 1j * numbers[:, 1]
+        self.turns = np.exp(1j * numbers[:, 4])
+        self.spokes = (halves[:, :1] * [-1, 1, 1, -1] + 1j * halves[:, 1:] * [-1, -1, 1, 1]) * self.turns[:, None]
+        self.halves = halves
         self.areas = numbers[:, 2] * numbers[:, 3]
-        self.angles = numbers[:, 4]
-        self.reach = np.hypot(self.halves[:, 0], self.halves[:, 1])
+        # Of a box without area it is NaN, which is near nothing.
+        self.reach = np.where(self.areas > 0, np.hypot(halves[:, 0], halves[:, 1]), np.nan)
 
     def overlaps(self, box: int) -> np.ndarray:
         found = np.zeros(len(self.areas), np.float32)
-        if not self.areas[box] > 0:
-            return found
-        away = self.centres - self.centres[box]
-        away *= away
-        near = np.flatnonzero((away[:, 0] + away[:, 1] < (self.reach + self.reach[box]) ** 2) & (self.areas > 0))
-        shared = self._shared(near, np.full_like(near, box))
-        found[near] = shared / (self.areas[near] + self.areas[box] - shared)
+        near = np.flatnonzero(np.abs(self.centres - self.centres[box]) < self.reach + self.reach[box])
+        if near.size:
+            shared = self._shared(near, np.full_like(near, box))
+            found[near] = shared / (self.areas[near] + self.areas[box] - shared)
         return found
 
     def _shared(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """The areas that pairs of boxes share."""
         slack = 1e-10 * (self.reach[one] + self.reach[other])
         start, step, parts = self._clipped(one, other, slack)
-        sums = ((start[..., 0] * step[..., 1] - start[..., 1] * step[..., 0]) * parts).sum(-1)
+        sums = ((start.conj() * step).imag * parts).sum(-1)
         # An edge and the centre of its own box make a triangle of a quarter of its area.
         back = self._clipped(other, one, -slack)[2]
         return np.maximum(sums / 2 + self.areas[other] / 4 * back.sum(-1), 0)
 
     def _clipped(self, one: np.ndarray, other: np.ndarray, slack: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The edges of ``one`` seen from ``other`` as start and step, [pairs, 4, 2], and how much of each is inside it."""
-        corners = self.halves[one][:, None] * _SIGNS
-        corners = _turned(corners, (self.angles[one] - self.angles[other])[:, None])
-        away = _turned(self.centres[one] - self.centres[other], -self.angles[other])
-        start = corners + away[:, None]
-        step = np.roll(start, -1, 1) - start
-        limit = (self.halves[other] + slack[:, None])[:, None]
-        with np.errstate(all="ignore"):
-            ends = np.stack([(-limit - start) / step, (limit - start) / step])
-        enter = np.maximum(ends.min(0).max(-1), 0)
-        leave = np.minimum(ends.max(0).min(-1), 1)
+        """The edges of ``one`` seen from ``other`` as start and step, [pairs, 4], and how much of each is inside it."""
+        away = self.centres[one] - self.centres[other]
+        start = (self.spokes[one] + away[:, None]) * self.turns[other].conj()[:, None]
+        step = start[:, [1, 2, 3, 0]] - start
+        enter, leave = np.zeros(start.shape), np.ones(start.shape)
+        for place, along, half in ((start.real, step.real, self.halves[other, 0]), (start.imag, step.imag, self.halves[other, 1])):
+            limit = (half + slack)[:, None]
+            with np.errstate(all="ignore"):
+                first, second = (-limit - place) / along, (limit - place) / along
+            np.maximum(enter, np.minimum(first, second), out=enter)
+            np.minimum(leave, np.maximum(first, second), out=leave)
         return start, step, np.maximum(leave - enter, 0)
-
-
-_SIGNS = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-
-
-def _turned(points: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    cosine, sine = np.cos(angles), np.sin(angles)
-    x, y = points[..., 0], points[..., 1]
-    return np.stack([cosine * x - sine * y, sine * x + cosine * y], -1)
 
 
 # Numbers kept of the neighbours of boxes, 12 bytes each.
@@ -219,18 +211,25 @@ def decays(boxes: np.ndarray, normalized: bool, decay: Callable[[np.ndarray, np.
     any before themselves. Source: Wang et al., SOLOv2 (Matrix NMS), arXiv 2003.10152.
     """
     count = len(boxes)
+    sides = np.ascontiguousarray(boxes.T)
     greatest, least = np.zeros(count, np.float32), np.ones(count, np.float32)
+    # Where boxes that are apart lose nothing, as almost always, only the others are looked at.
+    all_count = bool((decay(np.zeros(2, np.float32), np.array([0, 1], np.float32)) < 1).any())
     for rows in _blocks(count):
         before = np.arange(rows.stop) < np.arange(rows.start, rows.stop)[:, None]
-        overlaps = _matrix(boxes[rows], boxes[: rows.stop], normalized)
-        greatest[rows] = np.fmax.reduce(np.where(before, overlaps, 0), 1)
-        with np.errstate(all="ignore"):
-            lost = decay(overlaps, greatest[: rows.stop])
-        least[rows] = np.fmin.reduce(np.where(before, lost, 1), 1, initial=1)
+        overlaps = np.where(before, _matrix(sides[:, rows], sides[:, : rows.stop], normalized), 0)
+        greatest[rows] = np.fmax.reduce(overlaps, 1)
+        row, other = np.nonzero(before if all_count else overlaps)
+        if row.size:
+            with np.errstate(all="ignore"):
+                lost = decay(overlaps[row, other], greatest[other])
+            starts = np.flatnonzero(np.diff(row, prepend=-1))
+            losers = row[starts] + rows.start
+            least[losers] = np.fmin(np.fmin.reduceat(lost, starts), 1)
     return least
 
 
-_PAIRS_AT_ONCE = 1 << 20
+_PAIRS_AT_ONCE = 1 << 18
 
 
 def _blocks(count: int) -> Iterator[slice]:
@@ -240,18 +239,17 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _matrix(one: np.ndarray, other: np.ndarray, normalized: bool) -> np.ndarray:
-    """The IoU of boxes [n, 4] with boxes [m, 4]; the corners of a box that is upside down stay as they are."""
+    """The IoU [n, m] of boxes given by the coordinates [4, n] and [4, m] of corners, which may be upside down."""
     unit = np.float32(not normalized)
-    a, b = one[:, None], other[None]
+    a, b = one[:, :, None], other[:, None]
     with np.errstate(all="ignore"):
-        apart = (b[..., :2] > a[..., 2:]).any(-1) | (b[..., 2:] < a[..., :2]).any(-1)
-        sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2]) + unit
-        shared = sides[..., 0] * sides[..., 1]
+        shared = np.minimum(a[2], b[2]) - np.maximum(a[0], b[0]) + unit
+        shared *= np.minimum(a[3], b[3]) - np.maximum(a[1], b[1]) + unit
         overlaps = shared / (_areas(one, unit)[:, None] + _areas(other, unit) - shared)
-    overlaps[apart] = 0
+    overlaps[(b[0] > a[2]) | (b[2] < a[0]) | (b[1] > a[3]) | (b[3] < a[1])] = 0
     return overlaps
 
 
-def _areas(boxes: np.ndarray, unit: np.float32) -> np.ndarray:
-    sides = boxes[:, 2:] - boxes[:, :2]
-    return np.where((sides < 0).any(-1), np.float32(0), (sides + unit).prod(-1))
+def _areas(sides: np.ndarray, unit: np.float32) -> np.ndarray:
+    width, height = sides[2] - sides[0], sides[3] - sides[1]
+    return np.where((width < 0) | (height < 0), np.float32(0), (width + unit) * (height + unit))
