@@ -49,11 +49,11 @@ def decode(
         inclusive: the last corner of the result is less by ``offset``, a pixel again.
         most: what dw and dh are at most.
     """
-    sizes = boxes[..., 2:] - boxes[..., :2] + offset
-    centres = boxes[..., :2] + 0.5 * sizes
-    grown = deltas[..., 2:] if most is None else np.minimum(deltas[..., 2:], most)
     with np.errstate(all="ignore"):
+        sizes = boxes[..., 2:] - boxes[..., :2] + offset
+        centres = boxes[..., :2] + 0.5 * sizes
         moved = deltas[..., :2] * sizes + centres
+        grown = deltas[..., 2:] if most is None else np.minimum(deltas[..., 2:], most)
         half = 0.5 * (np.exp(grown) * sizes)
         return np.concatenate([moved - half, moved + half - (offset if inclusive else 0)], -1)
 
@@ -66,7 +66,20 @@ def clip(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
 
 def spread(boxes: np.ndarray, offset: float) -> tuple[np.ndarray, np.ndarray]:
     """The widths and heights of boxes."""
-    return boxes[..., 2] - boxes[..., 0] + offset, boxes[..., 3] - boxes[..., 1] + offset
+    with np.errstate(all="ignore"):
+        return boxes[..., 2] - boxes[..., 0] + offset, boxes[..., 3] - boxes[..., 1] + offset
+
+
+def areas(boxes: np.ndarray, offset: float) -> np.ndarray:
+    """The areas of boxes."""
+    with np.errstate(all="ignore"):
+        return np.multiply(*spread(boxes, offset))
+
+
+def without(scores: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Scores times 0 where they are not to be kept."""
+    with np.errstate(invalid="ignore"):
+        return scores * keep
 
 
 def descending(scores: np.ndarray) -> np.ndarray:
@@ -75,13 +88,13 @@ def descending(scores: np.ndarray) -> np.ndarray:
 
 
 def suppress(
-    boxes: np.ndarray, areas: np.ndarray, threshold: float, offset: float, limit: int | None = None, eta: float = 1.0
+    boxes: np.ndarray, sizes: np.ndarray, threshold: float, offset: float, limit: int | None = None, eta: float = 1.0
 ) -> np.ndarray:  # fmt: skip
     """The places of the boxes that remain when, first come first kept, each is dropped that overlaps a kept one too much.
 
     Args:
         boxes: (N, 4), the best first.
-        areas: (N,), of the boxes.
+        sizes: (N,), the areas of the boxes.
         threshold: the overlap, intersection over union, that is still allowed.
         limit: how many are kept at most.
         eta: what a threshold above one half is multiplied with after each box kept.
@@ -93,7 +106,7 @@ def suppress(
     while place < len(boxes) and (limit is None or len(kept) < limit):
         kept.append(place)
         tail = place + 1
-        np.fmax(worst[tail:], overlap(boxes[place], boxes[tail:], areas[place], areas[tail:], offset), out=worst[tail:])
+        np.fmax(worst[tail:], overlap(boxes[place], boxes[tail:], sizes[place], sizes[tail:], offset), out=worst[tail:])
         if eta < 1 and threshold > 0.5:
             threshold *= eta
         free = np.flatnonzero(~(worst[tail:] > threshold))
@@ -101,11 +114,11 @@ def suppress(
     return np.asarray(kept, np.int64)
 
 
-def overlap(box: np.ndarray, others: np.ndarray, area: np.ndarray, areas: np.ndarray, offset: float) -> np.ndarray:
-    """Intersection over union of one box (4,) and others (N, 4); 0 where they do not even touch."""
+def overlap(box: np.ndarray, others: np.ndarray, size: np.ndarray, sizes: np.ndarray, offset: float) -> np.ndarray:
+    """Intersection over union of one box (4,) and others (N, 4), whose areas are given; 0 where they do not even touch."""
     with np.errstate(all="ignore"):
-        sizes = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]) + offset
-        shared = np.fmax(sizes, box.dtype.type(0)).prod(-1)
-        quotient = shared / (area + areas - shared)
+        sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]) + offset
+        shared = np.fmax(sides, box.dtype.type(0)).prod(-1)
+        quotient = shared / (size + sizes - shared)
         touch = ((box[:2] <= others[:, 2:]) & (others[:, :2] <= box[2:])).all(-1)
     return np.where(touch, quotient, box.dtype.type(0))

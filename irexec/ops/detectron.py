@@ -8,10 +8,10 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.elements import I32
 from irexec.ir.facts import Fact
-from irexec.kernels.proposals import MOST_GROWTH, clip, decode, descending, spread, suppress
+from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, spread, suppress, without
 from irexec.kernels.roi_points import Boxes, pool_boxes
 from irexec.ops.attributes import Floats, NonNegative, Positive, Positives
-from irexec.ops.proposals import TOLERANCE, agree, check_floats, check_four, sizes_of
+from irexec.ops.proposals import TOLERANCE, agree, check_floats, check_four, single, sizes_of
 from irexec.ops.registry import op
 from irexec.ops.rules import same_element
 
@@ -29,7 +29,7 @@ def prior_grid_generator_6(
     """
     rows, columns = feature_map.shape[2:]
     down, across = h or rows, w or columns
-    step_y, step_x = stride_y or im_data.shape[2] / max(down, 1), stride_x or im_data.shape[3] / max(across, 1)
+    step_y, step_x = single(stride_y) or im_data.shape[2] / max(down, 1), single(stride_x) or im_data.shape[3] / max(across, 1)
     y, x = (np.arange(count, dtype=priors.dtype) + priors.dtype.type(0.5) for count in (down, across))
     grid = np.empty((down, across, 1, 4), priors.dtype)
     grid[..., 0, 0::2] = (x * priors.dtype.type(step_x))[None, :, None]
@@ -73,11 +73,11 @@ def generate_proposals_single_image_6(
     height, width = im_info[:2].tolist()
     found = clip(decode(boxes, changes, 1, inclusive=True, most=MOST_GROWTH), width - 1, height - 1).reshape(-1, 4)
     wide, high = spread(found, 1)
-    large = (wide >= min_size) & (high >= min_size)
-    points = scores.transpose(1, 2, 0).ravel() * large
+    large = (wide >= single(min_size)) & (high >= single(min_size))
+    points = without(scores.transpose(1, 2, 0).ravel(), large)
     order = descending(points)[:pre_nms_count]
     found, points = found[order], points[order]
-    kept = suppress(found, np.multiply(*spread(found, 0)), nms_threshold, 0, post_nms_count)
+    kept = suppress(found, areas(found, 0), single(nms_threshold), 0, post_nms_count)
     return _padded(found[kept], post_nms_count), _padded(points[kept], post_nms_count)
 
 
@@ -121,17 +121,18 @@ def detection_output_6(
     implementations. A roi without extent counts as a box of zeros with score 0.
     Source: ExperimentalDetectronDetectionOutput-6.
     """
-    changes = deltas.reshape(len(rois), num_classes, 4) / np.array(deltas_weights, deltas.dtype)
-    boxes = np.fmax(decode(rois[:, None], changes, 1, inclusive=True, most=max_delta_log_wh), rois.dtype.type(0))
-    real = ((rois[:, 2] - rois[:, 0] > 0) & (rois[:, 3] - rois[:, 1] > 0))[:, None]
-    areas = np.where(real, np.multiply(*spread(boxes, 1)), 0)
+    with np.errstate(all="ignore"):
+        changes = deltas.reshape(len(rois), num_classes, 4) / np.array(deltas_weights, np.float32)
+        boxes = np.fmax(decode(rois[:, None], changes, 1, inclusive=True, most=single(max_delta_log_wh)), rois.dtype.type(0))
+    real = ~(np.stack(spread(rois, 0), 1) <= 0).any(1, keepdims=True)
+    sizes = np.where(real, areas(boxes, 1), 0)
     boxes, points = np.where(real[..., None], boxes, 0), np.where(real, scores, 0)
     limit = None if post_nms_count == -1 else post_nms_count
     found = [np.zeros((2, 0), np.int64)]
     for kind in range(1, num_classes):
-        good = np.flatnonzero(points[:, kind] > score_threshold)
+        good = np.flatnonzero(points[:, kind] > single(score_threshold))
         order = good[descending(points[good, kind])]
-        kept = order[suppress(boxes[order, kind], areas[order, kind], nms_threshold, 1, limit)]
+        kept = order[suppress(boxes[order, kind], sizes[order, kind], single(nms_threshold), 1, limit)]
         found.append(np.stack([kept, np.full(len(kept), kind)]))
     which, kinds = np.concatenate(found, 1)
     if len(which) > max_detections_per_image:
@@ -188,9 +189,9 @@ def _levels(rois: np.ndarray, count: int) -> np.ndarray:
     """The level of the pyramid of each roi; ``count`` for none."""
     dtype = rois.dtype.type
     with np.errstate(all="ignore"):
-        areas = np.multiply(*spread(rois, 0))
-        levels = np.floor(np.log2(np.sqrt(areas) / dtype(224) + dtype(1e-6)) + dtype(2))
-        return np.where(areas > 0, np.clip(levels, 0, count - 1), count)
+        sizes = areas(rois, 0)
+        levels = np.floor(np.log2(np.sqrt(sizes) / dtype(224) + dtype(1e-6)) + dtype(2))
+        return np.where(sizes > 0, np.clip(levels, 0, count - 1), count)
 
 
 @roi_feature_extractor_6.facts

@@ -11,7 +11,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Size, high, may_equal, meet, span
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
-from irexec.kernels.proposals import MOST_GROWTH, clip, decode, descending, make_anchors, spread, suppress
+from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
 from irexec.ops.attributes import Floats, NonNegative, Positive
 from irexec.ops.registry import op
 
@@ -51,6 +51,12 @@ def widened(*arrays: np.ndarray) -> list[np.ndarray]:
     return [array.astype(np.result_type(np.float32, *arrays), copy=False) for array in arrays]
 
 
+def single(number: float) -> float:
+    """The number as OpenVINO holds an attribute, rounded to f32, also where tensors are wider."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
 @dataclass(frozen=True)
 class _Settings:
     """The attributes of Proposal."""
@@ -73,9 +79,8 @@ class _Settings:
     def propose(self, class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The boxes with their image's number in front, (N * post_nms_topn, 5), and their scores."""
         probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
+        _check_image(image)
         height, width, *scales = image.tolist()
-        ok = all(np.isfinite(image)) and height > 0 and width > 0 and min(scales) >= 0
-        check(ok, f"image_shape {image.tolist()} is not a positive height and width with scales")
         n, anchors = len(probs), len(self.ratio) * len(self.scale)
         places = np.indices(probs.shape[2:]).transpose(1, 2, 0)
         if self.framework != "tensorflow":
@@ -102,20 +107,26 @@ class _Settings:
         limits = (height, width) if tensorflow else (width, height)
         offset = 0 if tensorflow else 1
         start = clip(boxes, *limits) if tensorflow else boxes
-        divisors = np.repeat([self.box_coordinate_scale, self.box_size_scale], 2).astype(deltas.dtype)
-        found = decode(start, deltas / divisors, offset)
+        divisors = np.repeat([single(self.box_coordinate_scale), single(self.box_size_scale)], 2).astype(deltas.dtype)
+        with np.errstate(all="ignore"):
+            found = decode(start, deltas / divisors, offset)
         if self.clip_before_nms:
             found = clip(found, limits[0] - offset, limits[1] - offset)
         wide, high = spread(found, offset)
         large = (wide >= self.min_size * scales[-1]) & (high >= self.min_size * scales[0])
-        points = np.where(large, scores, 0 * scores).ravel()
+        points = without(scores, large).ravel()
         order = descending(points)[: self.pre_nms_topn]
         found, points = found.reshape(-1, 4)[order], points[order]
-        kept = suppress(found, np.multiply(*spread(found, offset)), self.nms_thresh, offset, self.post_nms_topn)
+        kept = suppress(found, areas(found, offset), single(self.nms_thresh), offset, self.post_nms_topn)
         found, points = found[kept], points[kept]
         if self.clip_after_nms:
             found = clip(found, *limits)
         return found / np.array(limits * 2, found.dtype) if self.normalize else found, points
+
+
+def _check_image(image: np.ndarray) -> None:
+    ok = np.isfinite(image).all() and (image[:2] > 0).all() and (image[2:] >= 0).all()
+    check(bool(ok), f"image_shape {image.tolist()} is not a positive height and width with scales")
 
 
 @op("Proposal", since=1, tolerance=TOLERANCE, ignores=("for_deformable",))
@@ -160,6 +171,8 @@ def _proposal_4_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *
     probs, deltas = sizes_of(class_probs, 4, "class_probs"), sizes_of(bbox_deltas, 4, "bbox_deltas")
     (numbers,) = sizes_of(image_shape, 1, "image_shape")
     check(may_equal(numbers, 3) or may_equal(numbers, 4), f"image_shape has {numbers} numbers, expected 3 or 4")
+    if image_shape.known is not None:
+        _check_image(image_shape.known)
     anchors = len(settings["ratio"]) * len(settings["scale"])
     for size, each, name in ((probs[1], 2, "class_probs"), (deltas[1], 4, "bbox_deltas")):
         check(
@@ -199,9 +212,9 @@ def generate_proposals_9(
         order = descending(score.ravel())[:pre_nms_count]
         found = found.reshape(-1, 4)[order]
         wide, high = spread(found, offset)
-        large = (wide >= np.float32(min_size) * scales[-1]) & (high >= np.float32(min_size) * scales[0])
+        large = (wide >= single(min_size) * scales[-1]) & (high >= single(min_size) * scales[0])
         found, order = found[large], order[large]
-        kept = suppress(found, (wide * high)[large], nms_threshold, offset, post_nms_count, nms_eta)
+        kept = suppress(found, areas(found, offset), single(nms_threshold), offset, post_nms_count, single(nms_eta))
         rois.append(found[kept])
         best.append(score.ravel()[order[kept]])
     counts = np.array([len(one) for one in best[1:]], element(roi_num_type).carrier)

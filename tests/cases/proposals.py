@@ -112,6 +112,8 @@ ROWS = [
     facts_case("Proposal", 4, "f32[...]", "f32[3,24,?,?]", "f32[...]", **PLAIN, id="batch of the deltas"),
     facts_case("Proposal", 1, "f32[...]", "f32[...]", "f32[...]", **PLAIN, id="rank unknown"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", "f32[5]", **PLAIN, says="image_shape has 5 numbers", id="image of five"),
+    refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([0, 9, 1]), **PLAIN, says="[0.0, 9.0, 1.0] is not a positive height and width", id="no height"),
+    refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([9, 9, -1]), **PLAIN, says="is not a positive height and width with scales", id="scale"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[2,24,2,4]", "f32[3]", **PLAIN, says="batch differs between inputs: 1 and 2", id="batch"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,3,4]", "f32[3]", **PLAIN, says="height differs between inputs: 2 and 3", id="height"),
     refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,20,2,4]", "f32[3]", **PLAIN, says="bbox_deltas has 20 channels, expected 24", id="deltas"),
