@@ -124,7 +124,7 @@ def detection_output_6(
     with np.errstate(all="ignore"):
         changes = deltas.reshape(len(rois), num_classes, 4) / np.array(deltas_weights, np.float32)
         boxes = np.fmax(decode(rois[:, None], changes, 1, inclusive=True, most=single(max_delta_log_wh)), rois.dtype.type(0))
-    real = ~(np.stack(spread(rois, 0), 1) <= 0).any(1, keepdims=True)
+    real: np.ndarray = np.logical_and.reduce(~(np.stack(spread(rois, 0), 1) <= 0), 1, keepdims=True)
     sizes = np.where(real, areas(boxes, 1), 0)
     boxes, points = np.where(real[..., None], boxes, 0), np.where(real, scores, 0)
     limit = None if post_nms_count == -1 else post_nms_count
