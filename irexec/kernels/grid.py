@@ -5,61 +5,85 @@ Pixels are taken as rows of all channels, so that a point costs one copy for eac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-# For each axis the pixels around every point, as whole numbers in the points' type, with what each counts.
-Taps = list[tuple[np.ndarray, np.ndarray | None]]
+# For each axis: which pixel around every point (i64), whether it counts, and how much (None: wholly).
+Taps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
 _CUBIC = -0.75
 
+# About how many numbers are sampled at once, so that they stay in the cache.
+_BLOCK = 1 << 16
 
-def sample_grid(data: np.ndarray, grid: np.ndarray, align_corners: bool, mode: str, padding_mode: str) -> np.ndarray:
-    """(N, C, H, W) at points (N, h, w, 2), each x and y of -1 to 1, as (N, C, h, w) in the type of what was computed.
 
-    Args:
-        grid: f32 or f64, in which positions and weights are computed.
-        align_corners: -1 and 1 are the centres of the outermost pixels, not their outer edges.
+@dataclass(frozen=True)
+class Way:
+    """How to sample.
+
+    Attributes:
         mode: nearest (ties go to the even pixel), bilinear, bicubic.
         padding_mode: what lies beyond the border: zeros, border, reflection.
+        align_corners: -1 and 1 are the centres of the outermost pixels, not their outer edges.
     """
-    n, channels, *sizes = data.shape
-    if 0 in sizes:
-        return np.zeros((n, channels, *grid.shape[1:3]), data.dtype)
-    rows = np.moveaxis(data, 1, -1).reshape(-1, channels)
-    with np.errstate(invalid="ignore", over="ignore"):
-        points = [_position(grid[..., axis], size, align_corners) for axis, size in ((1, sizes[0]), (0, sizes[1]))]
-    down, across = (_taps(point, mode) for point in points)
-    first = np.arange(n).reshape(n, 1, 1) * sizes[0]
-    total = None
-    for y, weight in down:
-        line, there = _pixel(y, sizes[0], align_corners, padding_mode)
-        along = _across(rows, (first + line) * sizes[1], there, across, sizes[1], align_corners, padding_mode)
-        part = _weighted(along, weight)
-        total = part if total is None else total + part
-    return np.moveaxis(np.asarray(total), -1, 1)
+
+    mode: str
+    padding_mode: str
+    align_corners: bool
 
 
-def _across(
-    rows: np.ndarray, starts: np.ndarray, there: np.ndarray, across: Taps, size: int, align_corners: bool, padding_mode: str
-) -> np.ndarray:
-    """What the taps along one line give, (N, h, w, C); ``starts`` is where each point's line begins."""
-    total = None
-    for x, weight in across:
-        column, inside = _pixel(x, size, align_corners, padding_mode)
-        taken = rows.take(starts + column, axis=0)
-        counts = inside & there
-        if not counts.all():
-            taken[~counts] = 0
-        part = _weighted(taken, weight)
-        total = part if total is None else total + part
-    return np.asarray(total)
+@np.errstate(invalid="ignore", over="ignore")
+def sample_grid(data: np.ndarray, grid: np.ndarray, way: Way) -> np.ndarray:
+    """(N, C, H, W) at points (N, h, w, 2), each x and y of -1 to 1, as (N, C, h, w).
+
+    Args:
+        grid: f32 or f64, in which positions and weights are computed. The result has the type of the data where
+            it is only copied or is of floating-point numbers no smaller than the grid's, else the grid's.
+    """
+    n, channels, height, width = data.shape
+    dtype = data.dtype if way.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
+    result = np.zeros((*grid.shape[:3], channels), dtype)
+    if data.size and result.size:
+        rows = _rows(data, dtype)
+        flat = result.reshape(-1, channels)
+        points = grid.reshape(-1, 2)
+        starts = np.repeat(np.arange(n) * (height * width), len(points) // n)
+        step = max(_BLOCK // channels, 1)
+        for begin in range(0, len(points), step):
+            part = slice(begin, begin + step)
+            flat[part] = _sampled(rows, starts[part], (height, width), points[part], way)
+    return np.moveaxis(result, -1, 1)
+
+
+def _rows(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The pixels of all images as rows of their channels, and a last row of zeros for what does not count."""
+    n, channels, height, width = data.shape
+    rows = np.zeros((n * height * width + 1, channels), dtype)
+    rows[:-1].reshape(n, height, width, channels)[...] = np.moveaxis(data, 1, -1)
+    return rows
+
+
+def _sampled(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, way: Way) -> np.ndarray:
+    """What lies at points (P, 2), whose images begin at ``starts`` among the rows, (P, C)."""
+    down, across = (_taps(_position(points[:, 1 - axis], size, way.align_corners), size, way) for axis, size in enumerate(sizes))
+    parts = []
+    for line, has_line, weight in down:
+        begins = starts + line * sizes[1]
+        pixels = [(np.where(has_line & there, begins + column, len(rows) - 1), counts) for column, there, counts in across]
+        parts.append(_weighted(_sum([_weighted(rows.take(pixel, axis=0), counts) for pixel, counts in pixels]), weight))
+    return _sum(parts)
 
 
 def _weighted(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    if weight is None:
-        return rows
-    with np.errstate(invalid="ignore"):
-        return rows.astype(np.result_type(weight, rows) if rows.dtype.kind == "f" else weight.dtype, copy=False) * weight[..., None]
+    return rows if weight is None else np.multiply(rows, weight[:, None], out=rows)
+
+
+def _sum(parts: list[np.ndarray]) -> np.ndarray:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
@@ -70,39 +94,36 @@ def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
     return ((points + number(1)) * number(size) - number(1)) / number(2)
 
 
-def _taps(position: np.ndarray, mode: str) -> Taps:
-    if mode == "nearest":
-        return [(np.rint(position), None)]
+def _taps(position: np.ndarray, size: int, way: Way) -> Taps:
+    if way.mode == "nearest":
+        return [(*_pixel(np.rint(position), size, way), None)]
     floor = np.floor(position)
-    with np.errstate(invalid="ignore"):
-        part = position - floor
-    if mode == "bilinear":
-        return [(floor, 1 - part), (floor + 1, part)]
-    return [(floor + step, weight) for step, weight in zip((-1, 0, 1, 2), _cubic(part), strict=True)]
+    part = position - floor
+    weights = [1 - part, part] if way.mode == "bilinear" else _cubic(part)
+    return [(*_pixel(floor + step, size, way), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)]
 
 
 def _cubic(r: np.ndarray) -> list[np.ndarray]:
     """What the four pixels around count, by how far the point is behind the second."""
     a = _CUBIC
-    outer = [((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in (r + 1, 2 - r)]
-    inner = [((a + 2) * x - (a + 3)) * x * x + 1 for x in (r, 1 - r)]
-    return [outer[0], inner[0], inner[1], outer[1]]
+    first, last = (((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in (r + 1, 2 - r))
+    second, third = (((a + 2) * x - (a + 3)) * x * x + 1 for x in (r, 1 - r))
+    return [first, second, third, last]
 
 
-def _pixel(whole: np.ndarray, size: int, align_corners: bool, padding_mode: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which pixel a whole number means (i64), and whether it counts. NaN and what reflects for ever mean the first."""
+def _pixel(whole: np.ndarray, size: int, way: Way) -> tuple[np.ndarray, np.ndarray]:
+    """Which pixel a whole number means, and whether it counts. NaN and what reflects for ever mean the first."""
     last = whole.dtype.type(size - 1)
     inside = np.ones(whole.shape, np.bool_)
-    if padding_mode == "zeros":
+    if way.padding_mode == "zeros":
         inside = (whole >= 0) & (whole <= last)
-    elif padding_mode == "reflection":
-        whole = _reflected(whole, size, align_corners)
+    elif way.padding_mode == "reflection":
+        whole = _reflected(whole, size, way.align_corners)
     return np.clip(np.where(np.isnan(whole), 0, whole), 0, last).astype(np.int64), inside
 
 
 def _reflected(whole: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
     """Reflected at the centres of the outermost pixels, or at their outer edges, as often as it takes."""
     period = whole.dtype.type(max(2 * (size - 1), 1) if align_corners else 2 * size)
-    with np.errstate(invalid="ignore"):
-        rest = np.mod(whole, period)
+    rest = np.mod(whole, period)
     return np.minimum(rest, period - rest) if align_corners else np.minimum(rest, period - 1 - rest)

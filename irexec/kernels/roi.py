@@ -23,8 +23,7 @@ def real_boxes(rois: np.ndarray, images: int) -> np.ndarray:
     Raises:
         OpError: a box is of an image that is not there.
     """
-    with np.errstate(invalid="ignore"):
-        batch = np.trunc(rois[:, 0])
+    batch = np.trunc(rois[:, 0])
     ends = np.flatnonzero(batch == -1)
     real = rois[: ends[0]] if len(ends) else rois
     wrong = ~((batch >= 0) & (batch < images))[: len(real)]
@@ -35,10 +34,10 @@ def real_boxes(rois: np.ndarray, images: int) -> np.ndarray:
 def rounded(x: np.ndarray) -> np.ndarray:
     """The nearest whole number; ties go away from zero."""
     whole = np.trunc(x)
-    with np.errstate(invalid="ignore"):
-        return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_greatest(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], spatial_scale: float) -> np.ndarray:
     """The greatest number of every bin of whole pixels: (N, C, H, W) at (R, 5) as (R, C, pooled). An empty bin is 0."""
 
@@ -51,6 +50,7 @@ def pool_greatest(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int
     return _by_blocks(features, rois, pooled, some)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_between(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int]) -> np.ndarray:
     """One point of every bin, between pixels linearly, of boxes in parts of the image; 0 for a point beyond the border."""
 
@@ -131,25 +131,24 @@ def _spread(begin: np.ndarray, end: np.ndarray, bins: int, size: int) -> np.ndar
     """As many points as bins from the begin to the end, given in parts of the image, (R, bins); a single one in the middle."""
     number = begin.dtype.type
     last = number(size - 1)
-    with np.errstate(invalid="ignore", over="ignore"):
-        if bins == 1:
-            return (number(0.5) * (begin + end) * last)[:, None]
-        step = (end - begin) * last / number(bins - 1)
-        points = np.arange(bins, dtype=begin.dtype) * step[:, None] + (begin * last)[:, None]
-        # Rounding must not carry the last one beyond the border.
-        points[:, -1] = end * last
+    if bins == 1:
+        return (number(0.5) * (begin + end) * last)[:, None]
+    step = (end - begin) * last / number(bins - 1)
+    points = np.arange(bins, dtype=begin.dtype) * step[:, None] + (begin * last)[:, None]
+    # Rounding must not carry the last one beyond the border.
+    points[:, -1] = end * last
     return points
 
 
 def _inside(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, ...], y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """What lies at points, 0 beyond the outermost pixels and for NaN."""
-    with np.errstate(invalid="ignore"):
-        inside = (y >= 0) & (y <= sizes[0] - 1) & (x >= 0) & (x <= sizes[1] - 1)
+    inside = (y >= 0) & (y <= sizes[0] - 1) & (x >= 0) & (x <= sizes[1] - 1)
     values = between(rows, starts, sizes, y, x)
     values[~inside] = 0
     return values
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_sensitive_mean(features: np.ndarray, rois: np.ndarray, outputs: int, bins: int, spatial_scale: float) -> np.ndarray:
     """The mean of every bin from channels of its own: (N, outputs*bins*bins, H, W) at (R, 5) as (R, outputs, bins, bins)."""
     n, _, height, width = features.shape
@@ -179,12 +178,12 @@ def _starts_by_bin(rois: np.ndarray, bins: int, pixels: int) -> np.ndarray:
 def _cut_windows(begin: np.ndarray, end: np.ndarray, bins: int, size: int) -> Windows:
     """Windows of every pixel that a bin touches."""
     number = begin.dtype.type
-    with np.errstate(invalid="ignore", over="ignore"):
-        step = np.maximum(end - begin, number(0.1)) / number(bins)
-        edges = np.arange(bins + 1, dtype=begin.dtype) * step[:, None] + begin[:, None]
+    step = np.maximum(end - begin, number(0.1)) / number(bins)
+    edges = np.arange(bins + 1, dtype=begin.dtype) * step[:, None] + begin[:, None]
     return np.clip(_whole(np.floor(edges[:, :-1])), 0, size), np.clip(_whole(np.ceil(edges[:, 1:])), 0, size)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_sensitive_between(
     features: np.ndarray, rois: np.ndarray, outputs: int, pooled: int, parts: tuple[int, int], spatial_scale: float
 ) -> np.ndarray:
@@ -208,11 +207,11 @@ def pool_sensitive_between(
 
 def _part(begin: np.ndarray, end: np.ndarray, part: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
     number = begin.dtype.type
-    with np.errstate(invalid="ignore"):
-        step = (end - begin) / number(parts)
-        return begin + number(part) * step, begin + number(part + 1) * step
+    step = (end - begin) / number(parts)
+    return begin + number(part) * step, begin + number(part + 1) * step
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_deformable(
     features: np.ndarray,
     rois: np.ndarray,
@@ -250,13 +249,12 @@ def _moved(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where bins begin along one axis, (R, classes, bins, bins), and how far apart their points are, all shaped to broadcast."""
     number = begin.dtype.type
-    with np.errstate(invalid="ignore", over="ignore"):
-        first = rounded(begin) * number(spatial_scale) - number(0.5)
-        last = (rounded(end) + number(1)) * number(spatial_scale) - number(0.5)
-        length = np.maximum(last - first, number(0.1))[:, None, None, None]
-        step = length / number(places.size)
-        begins = places.astype(begin.dtype) * step + first[:, None, None, None] + moves * length
-        return begins, step / number(points // places.size)
+    first = rounded(begin) * number(spatial_scale) - number(0.5)
+    last = (rounded(end) + number(1)) * number(spatial_scale) - number(0.5)
+    length = np.maximum(last - first, number(0.1))[:, None, None, None]
+    step = length / number(places.size)
+    begins = places.astype(begin.dtype) * step + first[:, None, None, None] + moves * length
+    return begins, step / number(points // places.size)
 
 
 def _starts_by_class(rois: np.ndarray, classes: int, bins: int, pixels: int) -> np.ndarray:
@@ -272,8 +270,7 @@ def _mean_of_points(
     total = np.zeros((*starts.shape, rows.shape[1]), rows.dtype)
     number = np.zeros(starts.shape, rows.dtype)
     for y, x in points:
-        with np.errstate(invalid="ignore"):
-            inside = (y >= -0.5) & (y <= sizes[0] - 0.5) & (x >= -0.5) & (x <= sizes[1] - 0.5)
+        inside = (y >= -0.5) & (y <= sizes[0] - 0.5) & (x >= -0.5) & (x <= sizes[1] - 0.5)
         inside = np.broadcast_to(inside, starts.shape)
         values = between(rows, starts, sizes, y, x)
         values[~inside] = 0

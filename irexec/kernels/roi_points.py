@@ -40,6 +40,7 @@ class Boxes:
         return Boxes(self.left[which], self.top[which], self.width[which], self.height[which], turn)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def corner_boxes(rois: np.ndarray, spatial_scale: float, aligned_mode: str = "asymmetric") -> Boxes:
     """Boxes of (R, 4) corners x1, y1, x2, y2; with ``asymmetric`` none is smaller than a pixel.
 
@@ -49,24 +50,24 @@ def corner_boxes(rois: np.ndarray, spatial_scale: float, aligned_mode: str = "as
     """
     number = rois.dtype.type
     before, behind = {"asymmetric": (0, 0), "half_pixel_for_nn": (0, 0.5), "half_pixel": (0.5, 0.5)}[aligned_mode]
-    with np.errstate(invalid="ignore", over="ignore"):
-        left, top, right, bottom = ((rois + number(before)) * number(spatial_scale) - number(behind)).T
-        width, height = right - left, bottom - top
-        if aligned_mode == "asymmetric":
-            width, height = np.maximum(width, number(1)), np.maximum(height, number(1))
+    left, top, right, bottom = ((rois + number(before)) * number(spatial_scale) - number(behind)).T
+    width, height = right - left, bottom - top
+    if aligned_mode == "asymmetric":
+        width, height = np.maximum(width, number(1)), np.maximum(height, number(1))
     return Boxes(left, top, width, height)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def turned_boxes(rois: np.ndarray, spatial_scale: float, clockwise: bool) -> Boxes:
     """Boxes of (R, 5) centre x and y, width, height and angle in radians; centres are moved half a pixel back."""
     number = rois.dtype.type
-    with np.errstate(invalid="ignore", over="ignore"):
-        x, y, width, height = (rois[:, :4] * number(spatial_scale)).T
-        angle = -rois[:, 4] if clockwise else rois[:, 4]
-        turn = (x - number(0.5), y - number(0.5), np.cos(angle), np.sin(angle))
+    x, y, width, height = (rois[:, :4] * number(spatial_scale)).T
+    angle = -rois[:, 4] if clockwise else rois[:, 4]
+    turn = (x - number(0.5), y - number(0.5), np.cos(angle), np.sin(angle))
     return Boxes(-width / number(2), -height / number(2), width, height, turn)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def pool_boxes(
     features: np.ndarray, boxes: Boxes, batch_indices: np.ndarray, pooled: tuple[int, int], sampling_ratio: int, mode: str
 ) -> np.ndarray:
@@ -110,19 +111,28 @@ def _pool_some(
     across = _points(boxes.width, result.shape[2], sampling_ratio)
     points = down * across
     check(int(points.max()) <= _MOST_POINTS, f"a bin has {int(points.max())} points, expected {_MOST_POINTS} at most")
-    amount = np.maximum(points, 1).astype(result.dtype)
+    amount = points.astype(result.dtype)
+    for which, i, j in _each_point(down, across):
+        some = boxes.some(which)
+        y = _along(some.top, some.height, result.shape[1], down[which], i)[:, :, None]
+        x = _along(some.left, some.width, result.shape[2], across[which], j)[:, None, :]
+        values = _sample(rows, starts[which], sizes, *_turned(y, x, some))
+        if mode == "max":
+            result[which] = np.fmax(result[which], values)
+        else:
+            values /= amount[which, None, None, None]
+            result[which] += values
+
+
+def _each_point(down: np.ndarray, across: np.ndarray) -> Iterator[tuple[np.ndarray | slice, int, int]]:
+    """The boxes that have a point, without copying where all have, and the point's number along each axis."""
+    across = np.where(down > 0, across, 0)
+    down = np.where(across > 0, down, 0)
     for i in range(int(down.max())):
-        for j in range(int(across.max())):
-            which = np.flatnonzero((down > i) & (across > j))
-            if len(which):
-                some = boxes.some(which)
-                y = _along(some.top, some.height, result.shape[1], down[which], i)[:, :, None]
-                x = _along(some.left, some.width, result.shape[2], across[which], j)[:, None, :]
-                values = _sample(rows, starts[which], sizes, *_turned(y, x, some))
-                if mode == "max":
-                    result[which] = np.fmax(result[which], values)
-                else:
-                    result[which] += values / amount[which, None, None, None]
+        has_line = down > i
+        for j in range(int(across[has_line].max())):
+            has = has_line & (across > j)
+            yield slice(None) if has.all() else np.flatnonzero(has), i, j
 
 
 def _points(lengths: np.ndarray, bins: int, sampling_ratio: int) -> np.ndarray:
@@ -139,24 +149,22 @@ def _along(begin: np.ndarray, length: np.ndarray, bins: int, points: np.ndarray,
     number = begin.dtype.type
     step = length / number(bins)
     distance = step / points.astype(begin.dtype)
-    with np.errstate(invalid="ignore"):
-        return begin[:, None] + np.arange(bins, dtype=begin.dtype) * step[:, None] + (distance * number(point + 0.5))[:, None]
+    return begin[:, None] + np.arange(bins, dtype=begin.dtype) * step[:, None] + (distance * number(point + 0.5))[:, None]
 
 
 def _turned(y: np.ndarray, x: np.ndarray, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
     if boxes.turn is None:
         return y, x
     centre_x, centre_y, cosine, sine = (part[:, None, None] for part in boxes.turn)
-    with np.errstate(invalid="ignore"):
-        return y * cosine - x * sine + centre_y, y * sine + x * cosine + centre_x
+    return y * cosine - x * sine + centre_y, y * sine + x * cosine + centre_x
 
 
 def _sample(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The features at points whose positions broadcast to (R, height, width), as (R, height, width, C)."""
-    with np.errstate(invalid="ignore"):
-        beyond = (y < -1) | (y > sizes[0]) | (x < -1) | (x > sizes[1])
+    beyond = (y < -1) | (y > sizes[0]) | (x < -1) | (x > sizes[1])
     values = between(rows, starts[:, None, None], sizes, y, x)
-    values[beyond] = 0
+    if beyond.any():
+        values[beyond] = 0
     return values
 
 
@@ -172,10 +180,11 @@ def between(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: np.nd
         (P..., C).
     """
     total = np.zeros((*np.broadcast_shapes(starts.shape, y.shape, x.shape), rows.shape[1]), rows.dtype)
-    with np.errstate(invalid="ignore"):
-        for line, down in _nearest_two(y, sizes[0]):
-            for column, across in _nearest_two(x, sizes[1]):
-                total += rows.take((starts + line * sizes[1]) + column, axis=0) * (down * across)[..., None]
+    for line, down in _nearest_two(y, sizes[0]):
+        for column, across in _nearest_two(x, sizes[1]):
+            part = rows.take((starts + line * sizes[1]) + column, axis=0)
+            part *= (down * across)[..., None]
+            total += part
     return total
 
 

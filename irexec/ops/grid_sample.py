@@ -9,7 +9,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, may_equal, meet
 from irexec.ir.facts import Fact
-from irexec.kernels.grid import sample_grid
+from irexec.kernels.grid import Way, sample_grid
 from irexec.ops.registry import op
 
 Mode = Literal["bilinear", "bicubic", "nearest"]
@@ -28,11 +28,11 @@ def grid_sample_9(
     the first pixel. A point far beyond the border is brought back without loss, where the reference
     overflows. Source: GridSample-9.
     """
+    way = Way(mode, padding_mode, align_corners)
     points = grid.astype(np.float32) if grid.dtype == np.float16 else grid
     if mode == "nearest":
-        return np.ascontiguousarray(sample_grid(data, points, align_corners, mode, padding_mode))
-    pixels = data.astype(np.float32) if data.dtype == np.float16 else data
-    return _returned(sample_grid(pixels, points, align_corners, mode, padding_mode), data.dtype)
+        return np.ascontiguousarray(sample_grid(data, points, way))
+    return _returned(sample_grid(data, points, way), data.dtype)
 
 
 def _returned(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -207,8 +207,8 @@ def deformable_psroi_pooling_1(
     if offsets is not None:
         part = np.arange(group_size) * part_size // group_size
         pairs = _wide(offsets).reshape(len(rois), offsets.shape[1] // 2, 2, part_size, part_size)
-        moves = pairs[:, :, :, part[:, None], part]
-        moves = moves * moves.dtype.type(trans_std)
+        with np.errstate(invalid="ignore", over="ignore"):
+            moves = pairs[:, :, :, part[:, None], part] * pairs.dtype.type(trans_std)
     parts = (spatial_bins_y, spatial_bins_x)
     return _narrowed(pool_deformable(_wide(data), _wide(rois), moves, output_dim, group_size, parts, spatial_scale), data.dtype)
 

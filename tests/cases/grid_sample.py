@@ -118,6 +118,18 @@ ROWS += [
         gives=np.zeros((1, 2, 0, 2), np.float32),
         id="no points",
     ),
+    # The specification's example.
+    facts_case(
+        "GridSample",
+        9,
+        "f32[1,3,100,100]",
+        "f32[1,10,10,2]",
+        align_corners="true",
+        mode="nearest",
+        padding_mode="border",
+        gives="f32[1,3,10,10]",
+        id="example",
+    ),
     facts_case("GridSample", 9, "f32[?,3,?,?]", "f32[2,5..7,?,2]", id="dynamic"),
     facts_case("GridSample", 9, "f32[1..4,?,8,8]", "f32[2..9,4,4,?]", id="batches meet"),
     facts_case("GridSample", 9, "f32[...]", "f32[2,5..7,?,2]", id="data unknown"),

@@ -170,3 +170,15 @@ ROWS += [
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,2,1]", **deformable(), says="offsets has rank 3, expected 4", id="rank of offsets"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "i32[2,2,1,1]", **deformable(), says="element type i32 is not of", id="integers"),
 ]
+# The examples of the specifications, and other types.
+ROWS += [
+    facts_case("ROIAlign", 9, "f32[7,256,200,200]", "f32[1000,4]", "i32[1000]", **aligned(6, 6, 2, 16.0, mode="avg", aligned_mode="half_pixel"), gives="f32[1000,256,6,6]", id="example"),
+    facts_case("ROIAlignRotated", 15, "f32[7,256,200,200]", "f32[1000,5]", "i32[1000]", **aligned(6, 6, 2, 16.0, clockwise_mode="True"), gives="f32[1000,256,6,6]", id="example"),
+    facts_case("PSROIPooling", 1, "f32[1,3240,38,38]", "f32[100,5]", **sensitive(360, 6, mode="bilinear", spatial_bins_x=3, spatial_bins_y=3), gives="f32[100,360,6,6]", id="example"),
+    facts_case("DeformablePSROIPooling", 1, "f32[1,7938,63,38]", "f32[300,5]", **deformable(882, 3, 0.0625, spatial_bins_x=4, spatial_bins_y=4, trans_std=0.0, part_size=3), gives="f32[300,882,3,3]", id="example"),
+    facts_case("DeformablePSROIPooling", 1, "f32[1,392,38,63]", "f32[300,5]", "f32[300,2,7,7]", **deformable(8, 7, 0.0625, spatial_bins_x=4, spatial_bins_y=4, trans_std=0.1, part_size=7), gives="f32[300,8,7,7]", id="example with offsets"),
+    case("ROIAlign", 9, random("f64", 2, 3, 7, 9), CORNERS.astype(np.float64), BATCH, **aligned(mode="avg"), id="f64"),
+    case("ROIPooling", 2, random("f64", 2, 3, 7, 9), boxed(CORNERS, kind="f64"), **pooled(), id="f64"),
+    case("PSROIPooling", 1, random("f64", 2, 8, 7, 9), boxed(CORNERS, kind="f64"), **sensitive(), id="f64"),
+    case("DeformablePSROIPooling", 1, random("f64", 2, 8, 7, 9), boxed(CORNERS, kind="f64"), **deformable(), id="f64"),
+]
