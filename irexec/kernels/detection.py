@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.kernels.boxes import Neighbours, Upright, descending, suppress
+from irexec.kernels.boxes import descending
 
 Edges = tuple[np.ndarray, np.ndarray]
 
@@ -87,15 +87,63 @@ def detect(scores: np.ndarray, boxes: np.ndarray, limits: Limits) -> tuple[np.nd
         scores: (classes, n).
         boxes: (classes or 1, n, 4), corners.
     """
-    overlap = np.float32(limits.overlap)
-    neighbours = [Neighbours(Upright(each[:, :2], each[:, 2:]), lambda overlaps: overlaps > overlap) for each in boxes]
     orders = (_best_of_each if limits.one_class else _of_every_class)(scores, limits)
-    taken = [suppress(order, scores.shape[1], neighbours[c % len(boxes)], len(order)) for c, order in enumerate(orders)]
+    kept = apart([boxes[c % len(boxes)][order] for c, order in enumerate(orders)], limits.overlap)
+    taken = [order[stays] for order, stays in zip(orders, kept, strict=True)]
     classes, places = np.repeat(np.arange(len(taken)), [len(one) for one in taken]), np.concatenate(taken)
     if -1 < limits.kept < len(places):
         best = np.sort(np.lexsort((classes, places, -scores[classes, places]))[: limits.kept])
         classes, places = classes[best], places[best]
     return classes, places
+
+
+def apart(groups: list[np.ndarray], overlap: float) -> list[np.ndarray]:
+    """Which boxes of each group do not overlap one before them, that stays itself, by more than ``overlap``.
+
+    All groups are gone through at once, from one box that stays to the next. IoU is in f32 as in the reference; a box without extent
+    overlaps nothing.
+
+    Args:
+        groups: (n, 4) each, corners, the best first.
+    """
+    most = max(map(len, groups), default=0)
+    boxes = np.zeros((4, len(groups), most), np.float32)
+    open_, stays = np.zeros((2, len(groups), most), np.bool_)
+    rows = np.arange(len(groups) if most else 0)
+    with np.errstate(all="ignore"):
+        for i, group in enumerate(groups):
+            boxes[:, i, : len(group)] = group.T
+            open_[i, : len(group)] = True
+        areas = (boxes[2] - boxes[0]) * (boxes[3] - boxes[1])
+    while len(rows):
+        first = open_.argmax(1)
+        left = open_[np.arange(len(rows)), first]
+        if not left.all():
+            rows, first, open_, boxes, areas = rows[left], first[left], open_[left], boxes[:, left], areas[left]
+            continue
+        stays[rows, first] = True
+        open_[np.arange(len(rows)), first] = False
+        start = int(first.min())
+        open_[:, start:] &= ~(_overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(overlap))
+    return [one[: len(group)] for one, group in zip(stays, groups, strict=True)]
+
+
+def _overlaps(boxes: np.ndarray, areas: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The IoU of the chosen box of each row with those of the row; boxes are (4, rows, n)."""
+    at = (np.arange(len(chosen)), chosen)
+    one = [side[at][:, None] for side in boxes]
+    nothing = np.zeros(areas.shape[1], np.float32)
+    with np.errstate(all="ignore"):
+        shared, height = (np.minimum(boxes[i + 2], one[i + 2]) for i in (0, 1))
+        shared -= np.maximum(boxes[0], one[0])
+        height -= np.maximum(boxes[1], one[1])
+        shared = np.maximum(shared, nothing, out=shared)
+        shared *= np.maximum(height, nothing, out=height)
+        whole = np.add(areas, areas[at][:, None], out=height)
+        whole -= shared
+        # Nothing shared by nothing is nothing.
+        whole = np.maximum(whole, nothing + np.finfo(np.float32).tiny, out=whole)
+        return np.divide(shared, whole, out=whole)
 
 
 def _of_every_class(scores: np.ndarray, limits: Limits) -> list[np.ndarray]:

@@ -17,6 +17,8 @@ from irexec.ops.rules import same_element
 from irexec.ops.spatial import known_rank
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
+# The name of an input, how many images it is for, and how many numbers it has for each.
+Row = tuple[str, Size, Size]
 
 
 @op("DetectionOutput", since=1, tolerance=1e-5)
@@ -145,8 +147,8 @@ def _decoded(
     """The boxes of all images, (images, boxes, classes or 1, 4)."""
     size = 4 if sizes is None else 5
     count = proposals.shape[2] // size
-    variances = None if variance_encoded_in_target else proposals[:, 1, : 4 * count].reshape(-1, count, 1, 4)
-    boxes = proposals[:, 0].reshape(-1, count, 1, size)[..., -4:]
+    variances = None if variance_encoded_in_target else proposals[:, 1, : 4 * count].reshape(len(proposals), count, 1, 4)
+    boxes = proposals[:, 0].reshape(len(proposals), count, 1, size)[..., -4:]
     for offset in offsets:
         whole = boxes if sizes is None else boxes / np.array(sizes * 2, boxes.dtype)
         boxes = decode(whole, variances, offset, corner=code_type.endswith("CORNER"), clip=clip)
@@ -163,7 +165,8 @@ def _ended(rows: list[np.ndarray], total: Size, kind: np.dtype) -> np.ndarray:
     result = np.zeros((1, 1, int(total), 7), kind)
     count = sum(map(len, rows))
     if count:
-        result[0, 0, :count] = np.concatenate(rows)
+        with np.errstate(over="ignore"):
+            result[0, 0, :count] = np.concatenate(rows)
     if count < result.shape[2]:
         result[0, 0, count, 0] = -1
     return result
@@ -220,28 +223,30 @@ def _facts(
     check(len(keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
     kind = _element(proposals, box_logits, class_preds, aux_class_preds, aux_box_preds)
-    logits = _rows_of("box_logits", box_logits) + _rows_of("aux_box_preds", aux_box_preds)
-    scores, others_scores = _rows_of("class_preds", class_preds), _rows_of("aux_class_preds", aux_class_preds)
     known_rank(proposals, [3], "proposals")
     batch, parts, width = proposals.shape or (ANY,) * 3
     wanted = 1 if variance_encoded_in_target else 2
     check(may_equal(parts, wanted), f"proposals have size {parts} on axis 1, expected {wanted}")
-    boxes = _agreed([("proposals", width)], 4 if normalized else 5, "boxes", ANY)
-    boxes = _agreed([(name, size) for name, _, size in others_scores], 2, "boxes", boxes)
-    classes: Size = ANY if num_classes is None else num_classes
-    scored, placed = [(name, size) for name, _, size in scores], [(name, size) for name, _, size in logits]
-    if share_location:
-        boxes = _agreed(placed, 4, "boxes", boxes)
-    elif num_classes is not None:
-        boxes = _agreed(placed, 4 * num_classes, "boxes", boxes)
+    logits = _rows_of("box_logits", box_logits) + _rows_of("aux_box_preds", aux_box_preds)
+    scores, marks = _rows_of("class_preds", class_preds), _rows_of("aux_class_preds", aux_class_preds)
+    images = _images(logits + scores + marks, batch)
+    boxes = _agreed([("proposals", batch, width)], 4 if normalized else 5, "boxes", ANY)
+    boxes, classes = _counts(_agreed(marks, 2, "boxes", boxes), logits, scores, num_classes, share_location)
+    return Fact(kind, (1, 1, _count(keep_top_k[0], top_k, images, classes, meet(boxes * classes, scores[0][2])), 7))
+
+
+def _counts(boxes: Size, logits: list[Row], scores: list[Row], num_classes: int | None, share_location: bool) -> tuple[Size, Size]:
+    """How many boxes there are for each image, and how many classes."""
+    locations = 1 if share_location else num_classes
+    if locations is not None:
+        boxes = _agreed(logits, 4 * locations, "boxes", boxes)
     if num_classes is not None:
-        boxes = _agreed(scored, num_classes, "boxes", boxes)
-    elif isinstance(boxes, int):
-        check(boxes > 0, "proposals have no boxes, by which to count the classes")
-        classes = _agreed(scored, boxes, "classes", Dim(1))
-        classes = classes if share_location else _agreed(placed, 4 * boxes, "classes", classes)
-    images = _images(logits + scores + others_scores, batch)
-    return Fact(kind, (1, 1, _count(keep_top_k[0], top_k, images, classes, meet(boxes * classes, scored[0][1])), 7))
+        return _agreed(scores, num_classes, "boxes", boxes), num_classes
+    if not isinstance(boxes, int):
+        return boxes, Dim(1)
+    check(boxes > 0, "proposals have no boxes, by which to count the classes")
+    classes = _agreed(scores, boxes, "classes", Dim(1))
+    return boxes, classes if share_location else _agreed(logits, 4 * boxes, "classes", classes)
 
 
 def _element(proposals: Fact, *predictions: Fact | None) -> Element | None:
@@ -252,8 +257,8 @@ def _element(proposals: Fact, *predictions: Fact | None) -> Element | None:
     return kind
 
 
-def _rows_of(name: str, fact: Fact | None) -> list[tuple[str, Size, Size]]:
-    """The input's name, how many images it is for, and how many numbers it has for each; nothing if it is not there."""
+def _rows_of(name: str, fact: Fact | None) -> list[Row]:
+    """What is known of an input; nothing if it is not there."""
     if fact is None:
         return []
     known_rank(fact, [2], name)
@@ -261,9 +266,9 @@ def _rows_of(name: str, fact: Fact | None) -> list[tuple[str, Size, Size]]:
     return [(name, images, numbers)]
 
 
-def _agreed(inputs: list[tuple[str, Size]], each: int, things: str, known: Size) -> Size:
+def _agreed(inputs: list[Row], each: int, things: str, known: Size) -> Size:
     """How many things there are, of which every input has ``each`` numbers."""
-    for name, numbers in inputs:
+    for name, _, numbers in inputs:
         says = f"{name} has {numbers} numbers for an image, expected {each} for each of {known} {things}"
         try:
             known = meet(known, exact_quotient(numbers, each))
@@ -272,7 +277,7 @@ def _agreed(inputs: list[tuple[str, Size]], each: int, things: str, known: Size)
     return known
 
 
-def _images(inputs: list[tuple[str, Size, Size]], batch: Size) -> Size:
+def _images(inputs: list[Row], batch: Size) -> Size:
     """How many images there are: proposals are for each of them, or one for all."""
     images = ANY if low(batch) < 2 else batch
     for name, size, _ in inputs:

@@ -92,7 +92,7 @@ def _ratios(aspect_ratio: Sequence[float], flip: bool) -> list[np.float32]:
 
 
 def _fixed(aspect_ratio: Floats, flip: bool, fixed_ratio: Floats, fixed_size: Floats, density: Floats) -> list[Box]:
-    """The boxes of fixed sizes; a size and a shift lose their fractions in some places, as in the reference."""
+    """The boxes of fixed sizes; a size, half of it and a shift lose their fractions, as in the reference. The plugin halves exactly."""
     half = np.float32(0.5)
     boxes: list[Box] = []
     for size, dense in zip(map(np.float32, fixed_size), map(int, density), strict=False):
