@@ -114,7 +114,7 @@ class Walker:
     def _outputs(self, node: Node, inputs: Sequence[Fact]) -> Fact | tuple[Fact, ...]:
         definition = resolve(node.type, node.version)
         definition.check_arity(len(inputs))
-        attributes = definition.read_attributes(node.attributes)
+        attributes = definition.read_attributes(node.attributes, [fact.element for fact in inputs])
         handed = self._handed(definition, node)
         ruled = definition.facts_rule(*inputs, **attributes, **handed)  # type: ignore[misc]
         outputs = as_tuple(ruled)

@@ -142,7 +142,7 @@ class _Planner:
                 return False
             if any(value is None or value not in self.known for value in node.inputs):
                 return self._fold_from_facts(node)
-        attributes = definition.read_attributes(node.attributes)
+        attributes = definition.read_attributes(node.attributes, [self._input_fact(value).element for value in node.inputs])
         attributes |= dict.fromkeys(definition.handed, node.constant)
         inputs = [self.known[value] for value in node.inputs if value is not None]
         outputs = as_tuple(located(node, definition, inputs, attributes))
@@ -185,7 +185,7 @@ class _Planner:
         facts = [self._input_fact(value) for value in node.inputs]
         try:
             definition.check_arity(len(facts))
-            attributes = definition.read_attributes(node.attributes)
+            attributes = definition.read_attributes(node.attributes, [fact.element for fact in facts])
         except OpError as error:
             raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
         bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.errors import OpError
-from irexec.ir.dims import PartialShape, Shape, Size, meet, shape_text
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import check_numeric
 from irexec.ops.registry import op
-from irexec.ops.rules import broadcast, same_element
+from irexec.ops.rules import broadcast, check_integers, check_vector, same_element
 
 
 def _turned(a: np.ndarray, turn: bool) -> np.ndarray:
@@ -75,3 +75,71 @@ def _matmul_1_bind(
         return np.matmul(flat, matrix).reshape(*data.shape[:-1], matrix.shape[1])
 
     return product
+
+
+@op("GroupedMatMul", since=17, widen=True, tolerance=1e-5)
+def grouped_matmul_17(mat_a: np.ndarray, mat_b: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+    """Products of groups of rows, each with a matrix of its own; ``offsets`` are where the groups end.
+
+    [G, M, K] and [G, N, K] to [G, M, N]. [T, K] and [G, N, K] to [T, N], rows behind the last offset are 0.
+    [K, T] and [T, N] to [G, K, N], summed over a group's part of T. The specification prints [G, K, N] for the
+    matrices; OpenVINO 2026.4 takes [G, N, K], and so what fits is taken, OpenVINO's where both do.
+    Source: GroupedMatMul-17 and openvino ``grouped_matmul_shape_inference.hpp``.
+    """
+    if mat_b.ndim == 3:
+        mat_b = mat_b.swapaxes(1, 2) if mat_b.shape[2] == mat_a.shape[-1] else mat_b
+    if mat_a.ndim == 3 or offsets is None:
+        return np.matmul(mat_a, mat_b)
+    ends = offsets.tolist()
+    groups = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    if mat_b.ndim == 2:
+        products = [mat_a[:, rows] @ mat_b[rows] for rows in groups]
+        return np.array(products, mat_a.dtype).reshape(len(ends), mat_a.shape[0], mat_b.shape[1])
+    result = np.zeros((mat_a.shape[0], mat_b.shape[2]), mat_a.dtype)
+    for rows, matrix in zip(groups, mat_b, strict=True):
+        np.matmul(mat_a[rows], matrix, out=result[rows])
+    return result
+
+
+@grouped_matmul_17.facts
+def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = None) -> Fact:
+    check_numeric(mat_a, mat_b)
+    kind, a, b = same_element(mat_a, mat_b), mat_a.shape, mat_b.shape
+    if offsets is not None:
+        check_integers(offsets, "offsets")
+        check_vector(offsets, "offsets")
+    if a is None or b is None:
+        return Fact(kind, None)
+    check((len(a), len(b)) in ((3, 3), (2, 3), (2, 2)), f"mat_a of rank {len(a)} and mat_b of rank {len(b)} do not go together")
+    check(len(a) == 3 or offsets is not None, "offsets are missing")
+    check(len(a) == 2 or offsets is None, "offsets are given, groups of three axes have none")
+    _check_ends(offsets, a[-1] if len(b) == 2 else a[0])
+    many = ANY if offsets is None or offsets.shape is None else offsets.shape[0]
+    if len(b) == 2:
+        check(may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} do not share their tokens")
+        return Fact(kind, (many, a[0], b[1]))
+    columns = _columns(a, b)
+    if len(a) == 3:
+        check(may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups")
+        return Fact(kind, (meet(a[0], b[0]), a[1], columns))
+    check(may_equal(many, b[0]), f"mat_b has {b[0]} matrices, offsets {many} groups")
+    return Fact(kind, (a[0], columns))
+
+
+def _columns(a: Shape, b: Shape) -> Size:
+    """The size of the result's last axis, for either order of the axes of ``mat_b``."""
+    theirs, printed = may_equal(a[-1], b[2]), may_equal(a[-1], b[1])
+    check(theirs or printed, f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} are not the same")
+    certain = isinstance(a[-1], int) and isinstance(b[2], int)
+    if theirs and (certain or not printed):
+        return b[1]
+    return ANY if theirs else b[2]
+
+
+def _check_ends(offsets: Fact | None, tokens: Size) -> None:
+    ends = None if offsets is None else offsets.ints()
+    if ends is None:
+        return
+    rising = all(a <= b for a, b in zip((0, *ends), ends, strict=False))
+    most = high(tokens)
+    check(rising and (most is None or max(ends, default=0) <= most), f"offsets {list(ends)} do not rise from 0 to {tokens}")

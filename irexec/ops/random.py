@@ -14,7 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.kernels.random import fraction, mersenne, philox
 from irexec.kernels.rounding import round_to
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, open_shape
+from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, open_shape
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
@@ -199,7 +199,7 @@ def _multinomial_13_facts(
     global_seed: int = 0,
     op_seed: int = 0,
 ) -> Fact:
-    check(probs.element is None or probs.element.is_float, f"probs has element type {probs.element}, expected floating-point numbers")
+    check_float(probs, "probs")
     check_integers(num_samples, "num_samples")
     check_scalar(num_samples, "num_samples")
     kind: Element = element(convert_type)

@@ -13,7 +13,7 @@ The kernel's signature is the schema. Positional parameters are the inputs (``= 
 takes the newest definition not newer than N. An extension gives its namespace instead ("onednn").
 
 Some keyword-only parameters are no attributes but what the walker hands over, told by annotation:
-``Runner`` (a body, by the parameter's name), ``Variables`` (the session's state), ``Constant``.
+``Runner`` (a body, by the parameter's name), ``Variables`` (the session's state), ``Constant``, ``Elements``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_type_hints
 
@@ -30,6 +30,7 @@ import numpy as np
 
 from irexec.errors import OpError, UnsupportedError
 from irexec.ir.constants import Constant
+from irexec.ir.elements import Element
 from irexec.ir.graph import Body, Node
 from irexec.ops.attributes import REQUIRED, Attribute, parser_of
 
@@ -49,6 +50,10 @@ class Runner(Protocol):
 
 class Variables(MutableMapping[str, np.ndarray]):
     """The state of a session by variable_id: an annotation for stateful kernels."""
+
+
+class Elements(tuple[Element | None, ...]):
+    """The element types of the inputs: an annotation where carriers do not tell enough (bf16 and f32 have the same)."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class OpDef:
         alone_rule: the kernel's signature; gives the first output alone, where nobody reads the others.
         inputs, attributes: the schema read from the kernel's signature.
         handed: parameters that the walker hands over: name -> Runner, Variables or Constant.
+        elements: the parameter that takes the element types of the inputs.
         symbolic: the kernel also works on object arrays of int | Dim.
         widen: f16 inputs are computed in f32 and the f32 results rounded back once.
         inplace: the first output may take the memory of the first input.
@@ -89,6 +95,7 @@ class OpDef:
     inputs: tuple[InputSpec, ...]
     attributes: tuple[Attribute, ...]
     handed: dict[str, Any]
+    elements: str | None = None
     symbolic: bool = False
     widen: bool = False
     inplace: bool = False
@@ -163,9 +170,14 @@ class OpDef:
                 problems.append(AttributeProblem("unknown", name, f"attribute {name!r} is not known to {self.type}"))
         return values, problems
 
-    def read_attributes(self, texts: dict[str, str]) -> dict[str, Any]:
-        """Values by parameter; raises OpError for the first that is missing, ill-typed or out of range."""
+    def read_attributes(self, texts: dict[str, str], elements: Iterable[Element | None] | None = None) -> dict[str, Any]:
+        """Values by parameter; raises OpError for the first that is missing, ill-typed or out of range.
+
+        With the element types of the inputs, these too, where the operation asks for them.
+        """
         values, problems = self.parse(texts)
+        if elements is not None and self.elements is not None:
+            values[self.elements] = Elements(elements)
         for problem in problems:
             if problem.kind != "unknown":
                 raise OpError(problem.message)
@@ -196,7 +208,7 @@ NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
 
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
-_HANDED = (Runner, Variables, Constant)
+_HANDED = (Runner, Variables, Constant, Elements)
 
 
 def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:
@@ -204,7 +216,9 @@ def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any
 
     def register(kernel: Callable[..., Any]) -> OpDef:
         inputs, attributes, handed = _schema(kernel)
-        definition = OpDef(type, since, kernel, inputs, attributes, handed, **flags)
+        elements = next((name for name, kind in handed.items() if kind is Elements), None)
+        handed = {name: kind for name, kind in handed.items() if kind is not Elements}
+        definition = OpDef(type, since, kernel, inputs, attributes, handed, elements, **flags)
         definition.by_name = {a.name: a for a in attributes}
         versions = _REGISTRY.setdefault(type, {})
         assert since not in versions, f"{type} of {since} is registered twice"

@@ -34,6 +34,12 @@ def check_integers(fact: Fact, what: str) -> None:
         check(fact.element.is_integer, f"{what} has element type {fact.element}, expected integers")
 
 
+def check_float(fact: Fact, what: str) -> None:
+    """Raise OpError if the element type is known and none of floating-point numbers."""
+    if fact.element is not None:
+        check(fact.element.is_float, f"{what} has element type {fact.element}, expected floating-point numbers")
+
+
 def check_scalar(fact: Fact, what: str) -> None:
     """Raise OpError unless the tensor can be a scalar, or a vector of one number as many writers have it."""
     vector = fact.shape is not None and len(fact.shape) == 1 and may_equal(fact.shape[0], 1)

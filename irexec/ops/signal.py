@@ -11,7 +11,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.kernels import fourier
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axes, open_shape, same_element
+from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, normal_axes, open_shape, same_element
 
 
 @op("DFT", since=7, widen=True, tolerance=1e-5)
@@ -69,7 +69,7 @@ def _sizes(shape: Sequence[int], places: Sequence[int], signal_size: np.ndarray 
 @dft_7.facts
 @idft_7.facts
 def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     _check_vectors(axes, signal_size)
     _check_pairs(data.shape)
     if data.shape is None:
@@ -83,7 +83,7 @@ def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
 
 @rdft_9.facts
 def _rdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     _check_vectors(axes, signal_size)
     check(length(axes) != 0, "axes is empty")
     if data.shape is None:
@@ -105,7 +105,7 @@ def _half(size: Size) -> Size:
 
 @irdft_9.facts
 def _irdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     _check_vectors(axes, signal_size)
     check(length(axes) != 0, "axes is empty")
     _check_pairs(data.shape)
@@ -123,10 +123,6 @@ def _irdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
     elif asked is None or may_equal(asked[-1], -1):
         result[last] = ANY
     return Fact(data.element, tuple(result))
-
-
-def _check_float(data: Fact) -> None:
-    check(data.element is None or data.element.is_float, f"data has element type {data.element}, expected floating-point numbers")
 
 
 def _check_vectors(axes: Fact, signal_size: Fact | None) -> None:
@@ -188,7 +184,7 @@ def stft_15(
 @stft_15.facts
 def _stft_15_facts(signal: Fact, window: Fact, frame_size: Fact, frame_step: Fact, *, transpose_frames: bool) -> Fact:
     kind = same_element(signal, window)
-    _check_float(signal)
+    check_float(signal, "signal")
     size, step = _check_frames(window, frame_size, frame_step)
     if signal.shape is None:
         return Fact(kind, None)
@@ -256,7 +252,7 @@ def _istft_16_facts(
     data: Fact, window: Fact, frame_size: Fact, frame_step: Fact, signal_length: Fact | None = None, *, center: bool, normalized: bool
 ) -> Fact:
     kind = same_element(data, window)
-    _check_float(data)
+    check_float(data, "data")
     size, step = _check_frames(window, frame_size, frame_step)
     long = _signal_length(data.shape, size, step, signal_length, center)
     if data.shape is None:

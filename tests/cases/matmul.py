@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses
+from tests.support.cases import case, facts_case, random, refuses, typed
 
 R = random
 ROWS = [
@@ -29,4 +29,74 @@ ROWS = [
     refuses("MatMul", 1, "f32[3,4]", "f32[5,6]", says="the inner sizes of [3,4] and [5,6] are 4 and 5", id="inner sizes"),
     refuses("MatMul", 1, "f32[]", "f32[5,6]", says="scalar", id="scalar"),
     refuses("MatMul", 1, "f32[2,3,4]", "f32[3,4,5]", says="cannot be broadcast", id="batches that differ"),
+]
+
+
+def _grouped(rows: list[int], a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """By the definition, a row at a time; the last axis of each matrix is summed over."""
+    group = np.searchsorted(rows, np.arange(len(a)), side="right")
+    return np.array([b[g] @ row if g < len(b) else np.zeros(b.shape[1]) for g, row in zip(group, a, strict=True)], a.dtype)
+
+
+# OpenVINO 2026.4 infers the shapes of GroupedMatMul and has no kernel for it: by the definition.
+_T, _E = random("f32", 10, 4).array, random("f32", 3, 5, 4).array
+_B, _W = random("f32", 3, 2, 4).array, random("f32", 10, 6).array
+ROWS += [
+    case("GroupedMatMul", 17, _T, _E, [3, 8, 10], gives=_grouped([3, 8, 10], _T, _E), id="tokens"),
+    case("GroupedMatMul", 17, _T, _E, typed("i32", [0, 8, 8]), gives=_grouped([0, 8, 8], _T, _E), id="empty groups, tokens left over"),
+    case(
+        "GroupedMatMul",
+        17,
+        _T,
+        _E.swapaxes(1, 2).copy(),
+        [3, 8, 10],
+        gives=_grouped([3, 8, 10], _T, _E),
+        id="as the specification prints it",
+    ),
+    case("GroupedMatMul", 17, _B, _E, gives=np.stack([a @ b.T for a, b in zip(_B, _E, strict=True)]), id="batched"),
+    case(
+        "GroupedMatMul",
+        17,
+        _T.T.copy(),
+        _W,
+        [4, 4, 10],
+        gives=np.stack([_T[a:b].T @ _W[a:b] for a, b in ((0, 4), (4, 4), (4, 10))]),
+        id="gradient",
+    ),
+    case(
+        "GroupedMatMul",
+        17,
+        typed("f16", _B),
+        typed("f16", _E),
+        gives=np.stack([a @ b.T for a, b in zip(_B, _E, strict=True)]).astype(np.float16),
+        id="f16",
+    ),
+    case(
+        "GroupedMatMul",
+        17,
+        typed("bf16", _B),
+        typed("bf16", _E),
+        gives=typed("bf16", np.stack([a @ b.T for a, b in zip(typed("bf16", _B).array, typed("bf16", _E).array, strict=True)])),
+        id="bf16",
+    ),
+    case(
+        "GroupedMatMul",
+        17,
+        typed("i32", [[1, 2], [3, 4], [5, 6]]),
+        typed("i32", [[[1, 1]], [[2, -1]]]),
+        [1, 3],
+        gives=typed("i32", [[3], [2], [4]]),
+        id="i32",
+    ),
+    facts_case("GroupedMatMul", 17, "f32[?,64]", "f32[3,128,64]", "i64[3]", id="dynamic tokens"),
+    facts_case("GroupedMatMul", 17, "f32[2..4,?,64]", "f32[?,128,64]", id="dynamic batches"),
+    facts_case("GroupedMatMul", 17, "f32[64,?]", "f32[?,128]", "i64[?]", gives="f32[?,64,128]", id="dynamic gradient"),
+    facts_case("GroupedMatMul", 17, "f32[...]", "f32[?,128,64]", gives="f32[...]", id="rank unknown"),
+    refuses("GroupedMatMul", 17, _T, random("f32", 3, 5, 7), [3, 8, 10], says="inner sizes", id="inner"),
+    refuses("GroupedMatMul", 17, _T, _E, says="offsets are missing", id="no offsets"),
+    refuses("GroupedMatMul", 17, _B, _E, [1, 2, 3], says="offsets are given", id="offsets"),
+    refuses("GroupedMatMul", 17, _T, _E, [3, 2, 10], says="do not rise", id="falling offsets"),
+    refuses("GroupedMatMul", 17, _T, _E, [3, 8, 11], says="do not rise from 0 to 10", id="offsets beyond"),
+    refuses("GroupedMatMul", 17, _T, _E, [3, 10], says="3 matrices", id="groups"),
+    refuses("GroupedMatMul", 17, _B, _W, says="do not go together", id="ranks"),
 ]

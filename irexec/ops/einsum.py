@@ -1,0 +1,137 @@
+"""Einsum: products of tensors by an equation of labels."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, PartialShape, Shape, Size, shape_text
+from irexec.ir.facts import Fact
+from irexec.ops.arithmetic import check_numeric
+from irexec.ops.registry import op
+from irexec.ops.rules import broadcast, same_element
+
+ELLIPSIS = "..."
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The labels of each operand and of the result; an ellipsis is a label of its own."""
+
+    operands: tuple[Labels, ...]
+    result: Labels
+
+
+def parse_equation(text: str) -> Equation:
+    """Read ``"ab...,bc->...ac"``; blanks mean nothing.
+
+    Without an arrow the result has the ellipsis, then in order of the alphabet, capitals first, the labels that occur once.
+
+    Raises:
+        OpError: a character that is no letter, two ellipses in a subscript, a label of the result that is no operand's.
+    """
+    before, arrow, after = text.replace(" ", "").partition("->")
+    operands = tuple(_labels(subscript, text) for subscript in before.split(","))
+    counts = Counter(label for labels in operands for label in labels)
+    if arrow:
+        result = _labels(after, text)
+        check(len(set(result)) == len(result), f"the result of equation {text!r} has a label twice")
+        for label in result:
+            check(label in counts, f"label {label!r} of the result of equation {text!r} is no operand's")
+    else:
+        dots = (ELLIPSIS,) if ELLIPSIS in counts else ()
+        result = (*dots, *sorted(label for label, count in counts.items() if count == 1 and label != ELLIPSIS))
+    return Equation(operands, result)
+
+
+def _labels(subscript: str, text: str) -> Labels:
+    before, dots, after = subscript.partition(ELLIPSIS)
+    letters = before + after
+    check(all(letter in string.ascii_letters for letter in letters), f"equation {text!r} is not of letters, commas and an arrow")
+    return (*before, *([ELLIPSIS] if dots else []), *after)
+
+
+@op("Einsum", since=7, widen=True, tolerance=1e-5)
+def einsum_7(*inputs: np.ndarray, equation: str) -> np.ndarray:
+    """The sum of products over the labels that the result lacks.
+
+    A label twice in an operand takes the diagonal; the axes that ellipses cover are broadcast, and so are equal
+    labels of sizes 1 and n. Source: Einsum-7.
+    """
+    parsed = parse_equation(equation)
+    covered = [data.ndim - len(labels) + 1 if ELLIPSIS in labels else 0 for data, labels in zip(inputs, parsed.operands, strict=True)]
+    numbers = _numbered(parsed, max(covered))
+    arguments: list[object] = []
+    for data, labels, rank in zip(inputs, parsed.operands, covered, strict=True):
+        arguments += [data, _axes(labels, rank, numbers, max(covered))]
+    axes = _axes(parsed.result, max(covered), numbers, max(covered))
+    result = np.einsum(*arguments, axes, optimize=len(inputs) > 1)  # type: ignore[call-overload]
+    if any(np.may_share_memory(result, data) for data in inputs):
+        result = result.copy()
+    return np.asarray(result, inputs[0].dtype)
+
+
+def _numbered(parsed: Equation, covered: int) -> dict[str, int]:
+    """A number for each label, after those of the axes under the ellipses."""
+    letters = dict.fromkeys(label for labels in parsed.operands for label in labels if label != ELLIPSIS)
+    return {letter: covered + i for i, letter in enumerate(letters)}
+
+
+def _axes(labels: Labels, rank: int, numbers: dict[str, int], most: int) -> list[int]:
+    """The axes under an ellipsis are counted from their end."""
+    axes: list[int] = []
+    for label in labels:
+        axes += range(most - rank, most) if label == ELLIPSIS else [numbers[label]]
+    return axes
+
+
+@einsum_7.facts
+def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
+    kind = same_element(*inputs)
+    check_numeric(*inputs)
+    parsed = parse_equation(equation)
+    check(len(parsed.operands) == len(inputs), f"equation {equation!r} has {len(parsed.operands)} operands, the layer {len(inputs)} inputs")
+    sizes: dict[str, Size] = {}
+    hidden: list[PartialShape] = []
+    for fact, labels in zip(inputs, parsed.operands, strict=True):
+        if fact.shape is None:
+            hidden += [None] if ELLIPSIS in labels else []
+            continue
+        _check_rank(labels, fact.shape, equation)
+        covered = len(fact.shape) - len(labels) + 1
+        place = labels.index(ELLIPSIS) if ELLIPSIS in labels else len(labels)
+        if ELLIPSIS in labels:
+            hidden.append(fact.shape[place : place + covered])
+        letters = [*zip(labels[:place], fact.shape, strict=False), *zip(labels[:place:-1], fact.shape[::-1], strict=False)]
+        _note_sizes(sizes, letters, equation)
+    return Fact(kind, _result_shape(parsed.result, sizes, broadcast(hidden) if hidden else ()))
+
+
+def _check_rank(labels: Labels, shape: Shape, equation: str) -> None:
+    letters = len(labels) - (ELLIPSIS in labels)
+    fits = len(shape) >= letters if ELLIPSIS in labels else len(shape) == letters
+    check(fits, f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation {equation!r}")
+
+
+def _note_sizes(sizes: dict[str, Size], letters: Sequence[tuple[str, Size]], equation: str) -> None:
+    for label, size in letters:
+        try:
+            merged = broadcast([(sizes.get(label, size),), (size,)])
+        except OpError:
+            raise OpError(f"label {label!r} of equation {equation!r} has sizes {sizes[label]} and {size}") from None
+        sizes[label] = size if merged is None else merged[0]
+
+
+def _result_shape(labels: Labels, sizes: dict[str, Size], hidden: PartialShape) -> PartialShape:
+    if ELLIPSIS in labels and hidden is None:
+        return None
+    shape: list[Size] = []
+    for label in labels:
+        shape += (hidden or ()) if label == ELLIPSIS else [sizes.get(label, ANY)]
+    return tuple(shape)

@@ -1,0 +1,107 @@
+"""ConvertPromoteTypes: two tensors brought to one element type."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from irexec.errors import check
+from irexec.ir.elements import BOOLEAN, Element, element
+from irexec.ir.facts import Fact
+from irexec.ops.conversion import converted
+from irexec.ops.registry import Elements, op
+
+_KNOWN = frozenset(
+    ["boolean", "f16", "f32", "f64", "i4", "i8", "i16", "i32", "i64", "u1", "u4", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "bf16"]
+)
+# Of two different types of floats of the same width: what holds both.
+_SAME_WIDTH = {frozenset(["f8e4m3", "f8e5m2"]): "f16", frozenset(["bf16", "f16"]): "f32"}
+
+
+@op("ConvertPromoteTypes", since=14, view=True)
+def convert_promote_types_14(
+    input_0: np.ndarray,
+    input_1: np.ndarray,
+    *,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: Element = element("f32"),
+    elements: Elements,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both tensors as numbers of a type that holds those of either.
+
+    Without ``promote_unsafe`` an integer becomes a float, and an unsigned one a signed one, only where all of its
+    numbers fit. With ``pytorch_scalar_promotion`` the tensor's type counts and not the scalar's. u64 and a signed
+    integer become ``u64_integer_promotion_target``. Source: ConvertPromoteTypes-14.
+    """
+    first, second = elements
+    check(first is not None and second is not None, "the element types are not known")
+    scalars = (input_0.ndim == 0, input_1.ndim == 0)
+    common = _common(first, second, scalars, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)  # type: ignore[arg-type]
+    return converted(input_0, common), converted(input_1, common)
+
+
+@convert_promote_types_14.facts
+def _convert_promote_types_14_facts(
+    input_0: Fact,
+    input_1: Fact,
+    *,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: Element = element("f32"),
+    elements: Elements = Elements(),
+) -> tuple[Fact, Fact]:
+    for fact in (input_0, input_1):
+        check(fact.element is None or fact.element.name in _KNOWN, f"element type {fact.element} is not promoted")
+    common = None
+    if input_0.element is not None and input_1.element is not None:
+        ranks = itertools.product(*([0, 1] if fact.rank is None else [fact.rank] for fact in (input_0, input_1)))
+        found = {
+            _common(
+                input_0.element,
+                input_1.element,
+                (a == 0, b == 0),
+                promote_unsafe,
+                pytorch_scalar_promotion,
+                u64_integer_promotion_target,
+            )
+            for a, b in ranks
+        }
+        common = found.pop() if len(found) == 1 else None
+    return Fact(common, input_0.shape), Fact(common, input_1.shape)
+
+
+def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe: bool, pytorch: bool, beyond: Element) -> Element:
+    if first is second or BOOLEAN in (first, second):
+        return second if first is BOOLEAN else first
+    if first.is_float != second.is_float:
+        real, whole = (first, second) if first.is_float else (second, first)
+        check(unsafe or real.bits >= 2 * whole.bits, f"{whole} is not safely promoted to {real}")
+        return real
+    if pytorch and scalars[0] != scalars[1]:
+        tensor, scalar = (second, first) if scalars[0] else (first, second)
+        check(unsafe or _holds(tensor, scalar), f"a scalar of {scalar} is not safely promoted to {tensor}")
+        return tensor
+    if first.kind != second.kind:
+        signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
+        return _signed(signed, unsigned, unsafe, beyond)
+    if first.bits != second.bits:
+        return max(first, second, key=lambda one: one.bits)
+    wider = _SAME_WIDTH.get(frozenset([first.name, second.name]))
+    check(unsafe and wider is not None, f"{first} and {second} have no common type")
+    return element(wider or "f32")
+
+
+def _holds(to: Element, small: Element) -> bool:
+    """Whether a scalar fits a tensor's type, as OpenVINO has it: half the width of an unsigned one is enough."""
+    signed, sign = (one.kind != "unsigned" for one in (to, small))
+    return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)
+
+
+def _signed(signed: Element, unsigned: Element, unsafe: bool, beyond: Element) -> Element:
+    """A signed integer that holds both."""
+    if unsigned.bits <= 32 and (unsafe or 2 * unsigned.bits <= signed.bits):
+        return element(f"i{max(2 * unsigned.bits, signed.bits)}")
+    check(unsafe, f"{unsigned} is not safely promoted to a signed integer")
+    return beyond

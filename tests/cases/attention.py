@@ -1,0 +1,79 @@
+"""Rows of ScaledDotProductAttention."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.support.cases import Row, case, facts_case, random, refuses, typed
+
+_Q, _K, _V = random("f32", 1, 2, 3, 4, low=-2, high=2), random("f32", 1, 2, 5, 4, low=-2, high=2), random("f32", 1, 2, 5, 6)
+_MASK = random("f32", 3, 5, low=-3, high=3)
+_KEPT = typed("boolean", [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]])
+
+
+def _row(id: str, *inputs: object, causal: bool = False, **rest: object) -> Row:
+    return case("ScaledDotProductAttention", 13, *inputs, causal=causal, id=id, **rest)
+
+
+def _scalar(value: float, kind: str = "f32") -> object:
+    return typed(kind, value)
+
+
+ROWS: list[Row] = [
+    _row("no mask", _Q, _K, _V),
+    _row("causal", _Q, _K, _V, causal=True),
+    _row("causal ignores the mask", _Q, _K, _V, _MASK, causal=True),
+    _row("causal with more rows than columns", _K, _Q, random("f32", 1, 2, 3, 6), causal=True),
+    _row("mask of two axes", _Q, _K, _V, _MASK),
+    _row("mask of four axes", _Q, _K, _V, random("f32", 1, 2, 3, 5)),
+    _row("mask of one row", _Q, _K, _V, random("f32", 1, 1, 1, 5)),
+    _row(
+        "mask that stretches the batch",
+        random("f32", 1, 2, 3, 4),
+        random("f32", 1, 2, 5, 4),
+        random("f32", 1, 2, 5, 6),
+        random("f32", 2, 1, 3, 5),
+    ),
+    _row("boolean mask", _Q, _K, _V, _KEPT),
+    _row("a row that keeps nothing", _Q, _K, _V, typed("boolean", [[0] * 5, [1] * 5, [0] * 5])),
+    _row("infinite mask", _Q, _K, _V, typed("f32", np.where(_KEPT.array, 0, -np.inf))),
+    _row("scalar mask", _Q, _K, _V, _scalar(0.0)),
+    _row("scale", _Q, _K, _V, _MASK, _scalar(0.125)),
+    _row("scale in a vector", _Q, _K, _V, _scalar(0.0), typed("f32", [2.0])),
+    _row("causal with scale", _Q, _K, _V, _scalar(0.0), _scalar(0.125), causal=True),
+    _row("sink", _Q, _K, _V, _MASK, _scalar(0.5), random("f32", 1, 2, 1, 1)),
+    _row("sink for each row", _Q, _K, _V, _MASK, _scalar(0.5), random("f32", 1, 2, 3, 1)),
+    _row("three axes", random("f32", 2, 3, 4), random("f32", 2, 5, 4), random("f32", 2, 5, 4)),
+    _row("five axes", random("f32", 1, 2, 2, 3, 4), random("f32", 1, 2, 2, 5, 4), random("f32", 1, 2, 2, 5, 4)),
+    _row("one head of keys", _Q, random("f32", 1, 1, 5, 4), random("f32", 1, 1, 5, 6)),
+    _row("large scores", typed("f32", _Q.array * 100), _K, _V),
+    _row("f16", *(typed("f16", x.array) for x in (_Q, _K, _V, _MASK))),
+    _row("bf16", *(typed("bf16", x.array) for x in (_Q, _K, _V))),
+    # torch.nn.functional.scaled_dot_product_attention of nothing to attend to gives zeros.
+    _row("no keys", _Q, np.zeros((1, 2, 0, 4), np.float32), np.zeros((1, 2, 0, 6), np.float32), gives=np.zeros((1, 2, 3, 6), np.float32)),
+    facts_case("ScaledDotProductAttention", 13, "f32[?,8,?,64]", "f32[?,8,?,64]", "f32[?,8,?,32]", causal=False, id="dynamic"),
+    facts_case(
+        "ScaledDotProductAttention", 13, "f32[1..4,8,5,64]", "f32[2,1,?,64]", "f32[?,8,7,32]", "f32[2,1,1,?]", causal=False, id="bounded"
+    ),
+    facts_case("ScaledDotProductAttention", 13, "f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", causal=False, id="rank unknown"),
+    refuses("ScaledDotProductAttention", 13, _Q, _V, _V, causal=False, says="last axes of query and key", id="embedding"),
+    refuses("ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="sequence lengths", id="sequence"),
+    refuses("ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"),
+    refuses(
+        "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 5), causal=False, says="attention_mask has rank 1", id="mask of one axis"
+    ),
+    refuses(
+        "ScaledDotProductAttention",
+        13,
+        _Q,
+        _K,
+        _V,
+        random("i32", 3, 5),
+        causal=False,
+        says="expected f32 or boolean",
+        id="mask of integers",
+    ),
+    refuses(
+        "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 4, 5), causal=False, says="cannot be broadcast", id="mask of other rows"
+    ),
+]
