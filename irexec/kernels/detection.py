@@ -34,7 +34,8 @@ def grid_of_boxes(rows: Edges, columns: Edges, clip: bool, variance: Sequence[fl
         boxes[0, ..., 2 * i + 1] = rows[i][:, None]
     if clip:
         np.clip(boxes[0], 0, 1, out=boxes[0])
-    boxes[1] = variance or 0.1
+    with np.errstate(all="ignore"):
+        boxes[1] = variance or 0.1
     return boxes.reshape(2, -1)
 
 

@@ -43,8 +43,8 @@ def prior_box_1(
 
     As PriorBox-8 with ``min_max_aspect_ratios_order``. Source: PriorBox-1.
     """
-    fixed = _fixed(aspect_ratio, flip, fixed_ratio, fixed_size, density)
-    sizes = (min_size, max_size, _ratios(aspect_ratio, flip)[1:], scale_all_sizes, True)
+    fixed = (aspect_ratio, flip, fixed_ratio, fixed_size, density)
+    sizes = (min_size, max_size, scale_all_sizes, True)
     return _prior_box(output_size, image_size, fixed, sizes, step, offset, clip, variance)
 
 
@@ -77,8 +77,8 @@ def prior_box_8(
     Source: PriorBox-8 and OpenVINO's reference, all in f32. Attributes that make another number of boxes than they are counted
     for (OpenVINO then writes beyond its memory, or leaves some of it as it was) are refused.
     """
-    fixed = _fixed(aspect_ratio, flip, fixed_ratio, fixed_size, density)
-    sizes = (min_size, max_size, _ratios(aspect_ratio, flip)[1:], scale_all_sizes, min_max_aspect_ratios_order)
+    fixed = (aspect_ratio, flip, fixed_ratio, fixed_size, density)
+    sizes = (min_size, max_size, scale_all_sizes, min_max_aspect_ratios_order)
     return _prior_box(output_size, image_size, fixed, sizes, step, offset, clip, variance)
 
 
@@ -121,7 +121,7 @@ def _around(min_size: Sequence[float], max_size: Floats, ratios: list[np.float32
 def _prior_box(
     output_size: np.ndarray,
     image_size: np.ndarray,
-    fixed: list[Box],
+    fixed: tuple[Any, ...],
     sizes: tuple[Any, ...],
     step: float,
     offset: float,
@@ -131,27 +131,28 @@ def _prior_box(
     grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
     if 0 in grid:
         return np.empty((2, 0), np.float32)
-    min_size, max_size, ratios, scale_all_sizes, max_first = sizes
-    apart = np.float32(step)
-    if not scale_all_sizes:
-        apart = image[0] / np.float32(grid[0]) if step == -1 else apart * image[0]
-        min_size = [np.float32(size) * image[0] for size in min_size]
-    boxes = np.array(fixed + _around(min_size, max_size, ratios, scale_all_sizes, max_first), np.float32).reshape(-1, 7)
-    edges = []
-    for axis in (0, 1):
-        middle = spread(grid[axis], apart, offset) if apart else spread(grid[axis], image[axis] / np.float32(grid[axis]), 0.5)
-        edges.append(_edges(middle, boxes, axis, image[axis]))
-    return grid_of_boxes(edges[0], edges[1], clip, variance)
+    min_size, max_size, scale_all_sizes, max_first = sizes
+    with np.errstate(all="ignore"):
+        apart = np.float32(step)
+        if not scale_all_sizes:
+            apart = image[0] / np.float32(grid[0]) if step == -1 else apart * image[0]
+            min_size = [np.float32(size) * image[0] for size in min_size]
+        about = _around(min_size, max_size, _ratios(*fixed[:2])[1:], scale_all_sizes, max_first)
+        boxes = np.array(_fixed(*fixed) + about, np.float32).reshape(-1, 7)
+        if not len(boxes):
+            return np.empty((2, 0), np.float32)
+        steps = [apart if apart else size / np.float32(count) for size, count in zip(image, grid, strict=True)]
+        centres = [spread(count, each, offset if apart else 0.5) for count, each in zip(grid, steps, strict=True)]
+        rows, columns = (_edges(centres[axis], boxes, axis, image[axis]) for axis in (0, 1))
+    return grid_of_boxes(rows, columns, clip, variance)
 
 
 def _edges(centres: np.ndarray, boxes: np.ndarray, axis: int, image: np.float32) -> Edges:
     """Where each box of each place begins and ends along y (axis 0) or x, as parts of the image."""
     back, forth, shift, half, cut = (boxes[:, i] for i in (0, 1, 3 - axis, 5 - axis, 6))
     middle = centres[:, None] - back + forth + shift
-    with np.errstate(all="ignore"):
-        part = 1 / image
-        first, last = (middle - half) * part, (middle + half) * part
-        return np.where(cut > 0, np.maximum(first, 0), first), np.where(cut > 0, np.minimum(last, 1), last)
+    first, last = (middle - half) * (1 / image), (middle + half) * (1 / image)
+    return np.where(cut > 0, np.maximum(first, 0), first), np.where(cut > 0, np.minimum(last, 1), last)
 
 
 @prior_box_1.facts
@@ -226,14 +227,16 @@ def prior_box_clustered_1(
     Source: PriorBoxClustered-1; OpenVINO's reader takes absent sizes for none, the specification for 1, and it wants the image's size.
     """
     grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
-    apart = [np.float32(step_h or step), np.float32(step_w or step)]
-    if not any(apart) and all(grid):
-        apart = [size / np.float32(count) for size, count in zip(image, grid, strict=True)]
+    if 0 in grid or not width:
+        return np.empty((2, 0), np.float32)
     edges = []
-    for axis, sizes in ((0, height), (1, width)):
-        half = np.array(sizes, np.float32) / 2
-        middle = spread(grid[axis], apart[axis], offset)[:, None]
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        apart = [np.float32(step_h or step), np.float32(step_w or step)]
+        if not any(apart):
+            apart = [size / np.float32(count) for size, count in zip(image, grid, strict=True)]
+        for axis, sizes in ((0, height), (1, width)):
+            half = np.array(sizes, np.float32) / 2
+            middle = spread(grid[axis], apart[axis], offset)[:, None]
             edges.append(((middle - half) / image[axis], (middle + half) / image[axis]))
     return grid_of_boxes(edges[0], edges[1], clip, variance)
 
