@@ -81,21 +81,21 @@ def broadcast_1(
     target_shape: np.ndarray,
     axes_mapping: np.ndarray | None = None,
     *,
-    mode: Literal["numpy", "explicit", "pdpd"] = "numpy",
+    mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
 ) -> np.ndarray:
     """``data`` repeated to ``target_shape``; ``axes_mapping`` says where its axes go if mode is explicit.
 
-    Source: Broadcast-1.
+    Source: Broadcast-1. OpenVINO writes explicit as "none".
     """
     target = tuple(int(size) for size in target_shape.ravel().tolist())
-    if mode == "explicit" and axes_mapping is not None:
+    if mode in ("explicit", "none") and axes_mapping is not None:
         data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
     return np.broadcast_to(data, target).copy()
 
 
 @broadcast_1.facts
 def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
-    return _broadcast_facts(data, target_shape, axes_mapping, mode)
+    return _broadcast_facts(data, target_shape, axes_mapping, "explicit" if mode == "none" else mode)
 
 
 @op("Broadcast", since=3, symbolic=True)

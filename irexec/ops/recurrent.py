@@ -17,6 +17,7 @@ from irexec.ops.registry import op
 from irexec.ops.rules import same_element
 
 Names = tuple[str, ...]
+Format = Literal["fico", "ifco", "icof", "ifoc", "iofc"]
 Direction = Literal["forward", "reverse", "bidirectional"]
 
 
@@ -77,9 +78,12 @@ def lstm_cell_1(
     x: np.ndarray, initial_hidden_state: np.ndarray, initial_cell_state: np.ndarray, w: np.ndarray, r: np.ndarray,
     b: np.ndarray | None = None, p: np.ndarray | None = None, *, hidden_size: Positive, activations: Names = (),
     activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0, input_forget: bool = False,
-    weights_format: Literal["fico"] = "fico",
+    weights_format: Format = "fico",
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """One step of an LSTM with peepholes, whose input gate may stand in for the forget gate. Source: LSTMCell-1."""
+    """One step of an LSTM with peepholes, whose input gate may stand in for the forget gate.
+
+    Source: LSTMCell-1. The gates stand in the order fico whatever ``weights_format`` says: OpenVINO writes "ifco" and reads none.
+    """
     functions = _functions(activations, LSTM, activations_alpha, activations_beta)
     cell = recurrent.lstm(r, _bias(b, 4 * hidden_size, x), p, functions, clip, input_forget)
     return _step(x, w, cell, initial_hidden_state, initial_cell_state)

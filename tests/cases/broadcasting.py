@@ -22,6 +22,8 @@ for since in (1, 3):
         refuses("Broadcast", since, "f32[3]", [4, 4], [0], mode="explicit", says="does not fit", id="explicit that does not fit"),
     ]
 ROWS += [
+    case("Broadcast", 1, random("f32", 3), [3, 4], [0], mode="none", id="explicit as OpenVINO writes it"),
+    facts_case("Broadcast", 1, "f32[?]", [3, 4], [0], mode="none", id="explicit as OpenVINO writes it, dynamic"),
     case("Broadcast", 3, random("f32", 3, 1), [1, 4], mode="bidirectional", id="bidirectional"),
     case("Broadcast", 3, random("f32", 2, 3, 4), [1, 4], mode="bidirectional", id="bidirectional, data larger"),
     facts_case("Broadcast", 3, "f32[?,1]", [1, 4], mode="bidirectional", id="bidirectional, dynamic"),

@@ -42,6 +42,7 @@ for since in (1, 4):
         ),
     ]
 ROWS += [
+    case("LSTMCell", 1, X, H, C, *parts(4, 4), **SIZE, weights_format="ifco", id="weights_format means nothing"),
     case("LSTMCell", 4, *HALF, *parts(4, 4, "f16"), **SIZE, id="f16"),
     case("GRUCell", 3, X, H, *parts(3, 3), **SIZE, id="defaults"),
     case("GRUCell", 3, X, H, *parts(3, 4), **SIZE, linear_before_reset="true", id="linear_before_reset"),
