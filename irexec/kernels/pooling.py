@@ -17,8 +17,8 @@ Sizes = Sequence[int]
 
 
 def lowest(dtype: np.dtype) -> float | int:
-    """The least number of a type: what a greatest starts from."""
-    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+    """The least finite number of a type: what a greatest starts from, and ends with where a window lies beside the data."""
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
 def _stretched(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes, value: float) -> np.ndarray:
@@ -52,7 +52,10 @@ def max_pool(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pad
 def max_pool_indices(
     x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest of each window and where it stands in ``x``, flattened from ``axis`` on; the first of equals."""
+    """The greatest of each window and where it stands in ``x``, flattened from ``axis`` on; the first of equals.
+
+    Of a window beside the data it is where its channel begins.
+    """
     shape = (*x.shape[:2], *counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
     places = np.broadcast_to(flat, x.shape)
@@ -66,7 +69,7 @@ def max_pool_indices(
         better = (number >= 0) & ((value > best) | (where < 0))
         best = np.where(better, value, best)
         where = np.where(better, number, where)
-    return best, np.maximum(where, 0)
+    return best, np.where(where < 0, places.reshape(*x.shape[:2], -1)[..., :1].reshape(*x.shape[:2], *[1] * len(kernel)), where)
 
 
 def window_sums(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
@@ -128,7 +131,7 @@ def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
     values = values.transpose(0, 1, *(2 + o for o in order)).reshape(*x.shape[:2], *counts, -1)
     numbers = numbers.transpose(order).reshape(*counts, -1)
     valid = valid.transpose(order).reshape(*counts, -1)
-    masked = np.where(valid, values, lowest(x.dtype)) if x.dtype.kind == "f" else np.where(valid, values, np.iinfo(x.dtype).min)
+    masked = np.where(valid, values, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
     best = masked.argmax(-1)[..., None]
     places = np.take_along_axis(np.broadcast_to(numbers, masked.shape), best, -1)[..., 0]
     return np.take_along_axis(masked, best, -1)[..., 0].astype(x.dtype), places

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, Size, at_most, high
+from irexec.ir.dims import ANY, Shape, Size, high, low, span
 from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
 from irexec.kernels.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
@@ -55,6 +55,9 @@ class _Pool:
         sizes = window_sizes(
             spatial, self.kernel, self.strides, self.dilations, self.begins, self.ends, self.auto_pad, ceil=self.rounding != "floor"
         )
+        if self.rounding != "floor" and self.auto_pad.startswith("same"):
+            axes = zip(sizes, spatial, self.kernel, self.strides, self.dilations, strict=True)
+            sizes = tuple(_rounded_up(*axis) for axis in axes)
         if self.rounding != "ceil_torch":
             return sizes
         begins = self.begins if self.auto_pad == "explicit" else (0,) * len(self.kernel)
@@ -72,11 +75,29 @@ class _Pool:
         return pads, tuple(int(size) for size in self.sizes(shape[2:]))  # type: ignore[arg-type]
 
 
-def _torch(count: Size, size: Size, stride: int, begin: int) -> Size:
+def _rounded_up(count: Size, size: Size, kernel: int, stride: int, dilation: int) -> Size:
+    """How many windows same_upper and same_lower give with ceil: where strides are longer than windows, one more may begin.
+
+    Source: openvino ``pooling_shape_inference_util.hpp``.
+    """
+    reach = dilation * (kernel - 1) + 1
+    if reach >= stride:
+        return count
     if isinstance(count, int) and isinstance(size, int):
-        return count - 1 if (count - 1) * stride >= size + begin else count
-    top = high(size)
-    return count if top is None else at_most(count, max(-(-(top + begin) // stride), 1))
+        return count + (size > (count - 1) * stride + reach)
+    top = high(count)
+    return span(low(count), None if top is None else top + 1)
+
+
+def _torch(count: Size, size: Size, stride: int, begin: int) -> Size:
+    """The windows that begin on the data or its first padding; both bounds belong to the bounds of the size."""
+    least = _begun(low(count), low(size), stride, begin)
+    top, most = high(size), high(count)
+    return span(least, None if top is None or most is None else _begun(most, top, stride, begin))
+
+
+def _begun(count: int, size: int, stride: int, begin: int) -> int:
+    return count - 1 if (count - 1) * stride >= size + begin else count
 
 
 def _max(data: np.ndarray, pool: _Pool) -> np.ndarray:
@@ -177,7 +198,7 @@ def _average(data: np.ndarray, pool: _Pool, exclude_pad: bool) -> np.ndarray:
         number = window_populations(data.shape[2:], pool.kernel, pool.strides, pool.dilations, pads, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(number > 0, sums / np.maximum(number, 1).astype(sums.dtype), 0)
-    return np.trunc(means).astype(data.dtype) if data.dtype.kind in "iu" else means.astype(data.dtype)
+    return np.rint(means).astype(data.dtype) if data.dtype.kind in "iu" else means.astype(data.dtype)
 
 
 @op("AvgPool", since=1, widen=True, tolerance=2e-6)
@@ -188,7 +209,8 @@ def avg_pool_1(
     """The mean of each window; with exclude-pad the padding does not count.
 
     Else every point of the window counts, also beyond the padding where rounding up makes it reach so
-    far; but without any padding, points beyond the data do not. Source: AvgPool-1 and the CPU plugin.
+    far; but without any padding, points beyond the data do not. Integers are rounded to the nearest, halves to even.
+    Source: AvgPool-1 and the CPU plugin.
     """
     return _average(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad), exclude_pad)
 
