@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import OpError
-from irexec.ir.dims import Dim, Size, high, is_static, low
+from irexec.ir.dims import Dim, Size, count, high, is_static, low
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.kernels.rounding import round_to
@@ -49,18 +49,17 @@ def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str,
         arrays = [fact.value for fact in inputs if fact.value is not None]
         values = evaluate(definition, arrays, attributes, outputs)
         return tuple(Fact(fact.element, value.shape, value) for fact, value in zip(outputs, values, strict=True))
-    if definition.symbolic:
+    if definition.symbolic and all(is_static(fact.shape) for fact in outputs):
         return _symbolic(definition, inputs, attributes, outputs)
     return tuple(outputs)
 
 
 def _is_small(fact: Fact) -> bool:
-    if fact.element is None or fact.shape is None or not is_static(fact.shape):
+    """Whether the tensor has few elements however large it turns out to be."""
+    if fact.element is None or fact.shape is None:
         return False
-    total = 1
-    for size in fact.shape:
-        total *= int(size)
-    return total <= LARGEST_VALUE
+    most = high(count(fact.shape))
+    return most is not None and most <= LARGEST_VALUE
 
 
 def _symbolic(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:

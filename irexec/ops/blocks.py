@@ -95,7 +95,10 @@ def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, cr
         return Fact(data.element, None)
     check(len(data.shape) >= 2, f"data {data} has no axis besides the batch")
     if blocks is None:
-        return Fact(data.element, (ANY,) * len(data.shape))
+        if begins is None or ends is None:
+            return Fact(data.element, (ANY,) * len(data.shape))
+        cuts = map(sum, zip(begins[1:], ends[1:], strict=True))
+        return Fact(data.element, (ANY, *(Dim(max(low(size) - cut, 0)) for size, cut in zip(data.shape[1:], cuts, strict=True))))
     batch = exact_quotient(data.shape[0], math.prod(blocks))
     if begins is None or ends is None:
         return Fact(data.element, (batch, *((ANY,) * (len(data.shape) - 1))))

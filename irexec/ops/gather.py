@@ -122,9 +122,11 @@ def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
 
 
 def _elements_shape(indices: PartialShape, data: PartialShape, axis: int) -> PartialShape:
-    if indices is None or data is None:
+    if data is None:
         return indices
     place = normal_axis(axis, len(data))
+    if indices is None:
+        return (*data[:place], ANY, *data[place + 1 :])
     rest = meet_shapes(_without(indices, place), _without(data, place)) or ()
     return (*rest[:place], indices[place], *rest[place:])
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from irexec.errors import check
+from irexec.ir.dims import broadcastable_to, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import align
 from irexec.ops.attributes import AtLeast
@@ -51,9 +52,11 @@ def _fake_quantize_1_facts(
     auto_broadcast: Broadcasting = "numpy",
 ) -> Fact:
     kind = same_element(data, input_low, input_high, output_low, output_high)
-    shape = data.shape
     for bound in (input_low, input_high, output_low, output_high):
-        if auto_broadcast != "none":
-            shape = broadcast([shape, bound.shape], auto_broadcast, 0)
+        if auto_broadcast == "pdpd":
+            broadcast([data.shape, bound.shape], "pdpd", 0)
+        elif auto_broadcast == "numpy" and data.shape is not None and bound.shape is not None:
+            text = f"bound {shape_text(bound.shape)} cannot be broadcast to data {shape_text(data.shape)}"
+            check(broadcastable_to(bound.shape, data.shape), text)
     check(kind is None or kind.is_float, f"element type {kind} is not a float type")
-    return Fact(kind, shape)
+    return Fact(kind, data.shape)

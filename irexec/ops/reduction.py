@@ -31,7 +31,8 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
         if keep_dims:
             # A size is kept or becomes 1.
             return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
-        return (ANY,) * (rank - count) if isinstance(count, int) and 0 <= count <= rank and count in (0, rank) else None
+        # Of more axes two could be the same.
+        return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
     gone = set(normal_axes(known, rank))
     if keep_dims:
         return tuple(1 if i in gone else size for i, size in enumerate(data.shape))

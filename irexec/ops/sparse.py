@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -64,6 +65,15 @@ def _table_facts(table: Fact, indices: Fact, weights: Fact | None, ranks: int, c
         return Fact(kind, None)
     check(len(table.shape) > 0, "emb_table is a scalar")
     return Fact(kind, (count, *table.shape[1:]))
+
+
+def _packed_facts(table: Fact, indices: Fact, weights: Fact | None) -> Fact:
+    """One bag for each row of the indices, of which there are as many as of weights."""
+    counts = [fact.shape[0] for fact in (indices, weights) if fact is not None and fact.shape]
+    result = _table_facts(table, indices, weights, 2, ANY)
+    if result.shape is None or not counts:
+        return result
+    return Fact(result.element, (functools.reduce(meet, counts), *result.shape[1:]))
 
 
 def _offsets_facts(table: Fact, indices: Fact, offsets: Fact, default_index: Fact | None, weights: Fact | None) -> Fact:
@@ -145,7 +155,7 @@ def embedding_bag_packed_sum_3(emb_table: np.ndarray, indices: np.ndarray, per_s
 
 @embedding_bag_packed_sum_3.facts
 def _embedding_bag_packed_sum_3_facts(emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None) -> Fact:
-    return _table_facts(emb_table, indices, per_sample_weights, 2, indices.shape[0] if indices.shape else ANY)
+    return _packed_facts(emb_table, indices, per_sample_weights)
 
 
 @op("EmbeddingBagPacked", since=15, widen=True, tolerance=2e-6)
@@ -161,7 +171,7 @@ def _embedding_bag_packed_15_facts(
     emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling = "sum"
 ) -> Fact:
     check(per_sample_weights is None or reduction == "sum", "reduction mean takes no per_sample_weights")
-    return _table_facts(emb_table, indices, per_sample_weights, 2, indices.shape[0] if indices.shape else ANY)
+    return _packed_facts(emb_table, indices, per_sample_weights)
 
 
 @op("EmbeddingSegmentsSum", since=3, widen=True, tolerance=2e-6)

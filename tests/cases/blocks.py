@@ -26,6 +26,7 @@ ROWS = [
     case("BatchToSpace", 2, random("u8", 4, 3, 2, 1, high=9, low=0), [1, 1, 2, 2], [0, 0, 0, 1], [0, 0, 0, 0], id="rank 4, u8"),
     facts_case("BatchToSpace", 2, "f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
     facts_case("BatchToSpace", 2, "f32[6,4]", [1, 2], "i64[2]", [0, 0], id="crops unknown"),
+    facts_case("BatchToSpace", 2, "f32[6,4,2..]", "i64[3]", [0, 1, 0], [0, 2, 1], id="blocks unknown"),
     facts_case("BatchToSpace", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
     refuses("BatchToSpace", 2, "f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is no multiple of 2", id="uneven"),
     refuses("BatchToSpace", 2, "f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"),

@@ -37,6 +37,7 @@ ROWS += [
     case("GatherElements", 6, random("f32", 3, 4), random("i32", 3, 6, low=0, high=4), axis="1", id="axis 1, i32"),
     case("GatherElements", 6, random("f32", 3, 4), [[-1, 0], [1, -4], [2, 2]], axis="-1", id="negative indices and axis"),
     case("GatherElements", 6, random("i32", 2, 3, 4, low=0, high=9), random("i64", 2, 2, 4, low=0, high=3), axis="1", id="rank 3"),
+    facts_case("GatherElements", 6, "f32[3,?,4]", "i64[...]", axis="1", id="rank of the indices unknown"),
     facts_case("GatherElements", 6, "f32[?,4]", "i64[2,?]", axis="0", id="dynamic"),
     refuses("GatherElements", 6, "f32[3,4]", "i64[2,5]", axis="0", says="sizes 5 and 4 differ", id="other sizes"),
     refuses("GatherElements", 6, "f32[3,4]", "i64[2]", axis="0", says="different ranks", id="other ranks"),

@@ -64,6 +64,7 @@ for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15)):
         case(type, since, TABLE, [[0, 2], [1, 2], [3, 4]], id="no weights"),
         case(type, since, random("f32", 3, 2, 2), typed("i32", [[0, 2, 1]]), id="rank 3, i32"),
         facts_case(type, since, "f32[5,?,3]", "i64[?,2]", id="dynamic"),
+        facts_case(type, since, "f32[5,?,3]", "i64[2..,?]", "f32[..4,2]", id="weights know more"),
         facts_case(type, since, "f32[...]", "i64[3,2]", id="rank unknown"),
         refuses(type, since, "f32[5,2]", "i64[3]", says="indices have rank 1, expected 2", id="vector of indices"),
     ]

@@ -50,6 +50,12 @@ def test_gather_concat_reshape(builder):
     assert builder.fact(builder.emit("Reshape", data, target, special_zero=False)).shape[0] is BATCH
 
 
+def test_what_is_found_among_constants_is_counted(builder):
+    places = builder.emit("NonZero", np.array([[0, 3, 0], [4, 0, 5]]))
+    assert builder.fact(places).shape == (2, 3)
+    assert builder.fact(builder.emit("Unique", np.array([2.0, 1.0, 2.0]))[0]).value.tolist() == [1.0, 2.0]
+
+
 def test_strided_slice_unsqueeze_broadcast(builder):
     _, sizes = _sizes_of(builder)
     one = builder.emit("StridedSlice", sizes, [2], [3], begin_mask=(0,), end_mask=(0,), shrink_axis_mask=(1,))
