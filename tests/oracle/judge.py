@@ -79,7 +79,7 @@ def _refused(row: Case, why: str) -> Verdict:
     """irexec refuses the row: so should OpenVINO, if not when it reads then when it runs."""
     objection = _objection(row, {})
     if not objection:
-        answers = list(_answers(row, {}))
+        answers = list(_answers(row, {}, []))
         _hold(not answers, f"refuses: irexec says {why!r}, OpenVINO computes {_short(answers[:1])}")
     return Verdict(BOTH_REFUSE, why)
 
@@ -153,8 +153,11 @@ def _same_facts(model: irexec.Model, theirs: ov.Model, name: str, ours: Sequence
         _hold(fact.admits(array), f"facts: {fact} does not admit {array.dtype}{list(array.shape)}{form}")
 
 
+_ENDLESS = 1 << 48
+
+
 def as_tight(ours: PartialShape, theirs: PartialShape) -> bool:
-    """Whether nothing that the first allows is excluded by the second."""
+    """Whether nothing that the first allows is excluded by the second; OpenVINO counts on with its largest number as with any."""
     if theirs is None or ours is None:
         return theirs is None
     if len(ours) != len(theirs):
@@ -169,21 +172,22 @@ def as_tight(ours: PartialShape, theirs: PartialShape) -> bool:
 
 def _compared(row: Case, shapes: Shapes, ours: Sequence[np.ndarray]) -> str:
     """Why OpenVINO gives nothing to compare with. The plugin and folding may differ: one of them must agree."""
-    found: list[tuple[list[np.ndarray], Differs]] = []
-    for arrays in _answers(row, shapes):
+    found: list[Differs] = []
+    refusals: list[str] = []
+    for arrays in _answers(row, shapes, refusals):
         try:
             _same_values(ours, arrays, row, "values")
         except Differs as error:
-            found.append((arrays, error))
+            found.append(error)
         else:
             return ""
     if found:
-        raise found[-1][1]
-    return "neither the plugin nor folding gives an answer"
+        raise found[-1]
+    return refusals[0] if refusals else "folding does not do it"
 
 
-def _answers(row: Case, shapes: Shapes) -> Iterator[list[np.ndarray]]:
-    """What the CPU plugin and then what constant folding gives, where they give anything."""
+def _answers(row: Case, shapes: Shapes, refusals: list[str]) -> Iterator[list[np.ndarray]]:
+    """What the CPU plugin and then what constant folding gives, where they give anything; else why not is added to ``refusals``."""
     attempts: list[Callable[[], list[np.ndarray] | None]] = [lambda: openvino._by_folding(row)]
     if row.type not in openvino._CRASHES:
         attempts.insert(0, lambda: openvino._on_cpu(row, set(shapes)))
@@ -192,7 +196,8 @@ def _answers(row: Case, shapes: Shapes) -> Iterator[list[np.ndarray]]:
     for attempt in attempts:
         try:
             arrays = attempt()
-        except (RuntimeError, OpError):
+        except (RuntimeError, OpError) as error:
+            refusals.append(str(error).strip().splitlines()[-1])
             continue
         if arrays is not None:
             kinds = [fact.element for fact in infer(row, exact_facts(row))]

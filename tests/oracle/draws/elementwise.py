@@ -169,7 +169,7 @@ def swish(d: Draw, type: str, since: int) -> Case:
 def two_constants(d: Draw, type: str, since: int) -> Case:
     data = d.special(d.shape())
     kind = data.element.name
-    first, second = d.pick((0.2, 0.5), (1.5, 1.25), (1.0, 0.0))
+    first, second = d.pick((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
     one = d.chance(0.2) and type == "Selu"
     return model(type, since, data, typed(kind, [first] if one else first), typed(kind, [second] if one else second))
 

@@ -112,7 +112,8 @@ def interpolate(d: Draw, type: str, since: int) -> Case:
         "pads_begin": pads[0], "pads_end": pads[1],
     }  # fmt: skip
     data = d.tensor(shape, ("f32", "f32", "f16", "u8", "i8") if since == 11 else ("f32", "f32", "f16"))
-    where = d.ints([d.signed(axis, rank) for axis in axes])
+    # OpenVINO takes no negative axes.
+    where = d.ints(axes)
     if since == 4:
         return model(type, since, data, d.ints(sizes), typed("f32", scales), where, **attributes)
     return model(type, since, data, d.ints(sizes) if by == "sizes" else typed("f32", scales), where, **attributes)
@@ -122,9 +123,9 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def _activations(d: Draw, family: str) -> dict[str, Any]:
-    """Names of functions for the gates; only the defaults where ``clip`` alone is asked for."""
-    count = {"RNN": 1, "GRU": 2, "LSTM": 3}[family]
-    names = [d.pick("sigmoid", "tanh", "relu") for _ in range(count)] if d.chance(0.4) else None
+    """Names of functions for the gates. They are always written: the plugin fails on sequences that leave them out."""
+    default = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}[family]
+    names = [d.pick("sigmoid", "tanh", "relu") for _ in default] if d.chance(0.4) else default
     return {"activations": names, "clip": d.pick(None, None, 0.3, 1.0)}
 
 
@@ -144,7 +145,7 @@ def cell(d: Draw, type: str, since: int) -> Case:
     states = [d.tensor([batch, size], kind, -1, 1) for _ in range(2 if family == "LSTM" else 1)]
     weights = _weights(d, family, size, inputs, reset, [], kind)
     attributes = {"hidden_size": size, "linear_before_reset": reset, **_activations(d, family)}
-    given = weights if d.chance(0.8) or (type, since) == ("LSTMCell", 1) else weights[:2]
+    given = weights if d.chance(0.95) or (type, since) == ("LSTMCell", 1) else weights[:2]
     return model(type, since, d.tensor([batch, inputs], kind, -1, 1), *states, *given, **attributes)
 
 

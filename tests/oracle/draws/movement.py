@@ -45,7 +45,7 @@ def unsqueeze(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("ShapeOf", 1), ("ShapeOf", 3))
 def shape_of(d: Draw, type: str, since: int) -> Case:
-    kind = {"output_type": d.pick(None, "i32", "i64")} if since == 3 else {}
+    kind = {"output_type": d.pick("i32", "i64")} if since == 3 else {}
     return model(type, since, d.tensor(d.shape(), MOVED), **kind)
 
 
