@@ -108,7 +108,8 @@ def definition_of(type: str, since: int | str) -> OpDef:
 def typed(name: str, values: Any) -> Typed:
     """Values of an element type, in its carrier; they are rounded to it."""
     kind = element(name)
-    array = np.asarray(values, kind.carrier)
+    with np.errstate(over="ignore"):
+        array = np.asarray(values, kind.carrier)
     return Typed(kind, array if kind.native else round_to(kind.name, array))
 
 

@@ -1,0 +1,42 @@
+"""Pixels between RGB and YUV, by the numbers of ITU-R BT.601 as OpenVINO rounds them.
+
+Sources: NV12toRGB-8, RGBtoNV12-17, openvino ``reference/convert_color_nv12.hpp`` and ``convert_color_to_nv12.hpp``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+F = np.float32
+
+
+def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """(N, H, W) and twice (N, H/2, W/2) to (N, H, W, 3): each U and V serves the four pixels of a square."""
+    luma = F(1.164) * (y.astype(F) - F(16))
+    blue, red = (_doubled(plane.astype(F) - F(128)) for plane in (u, v))
+    channels = (luma + F(1.596) * red, luma - F(0.391) * blue - F(0.813) * red, luma + F(2.018) * blue)
+    return _clipped(np.stack(channels, -1), dtype)
+
+
+def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Three times (N, H, W) to Y (N, H, W) and UV (N, H/2, W/2, 2), the mean of each square; integers are rounded before it too."""
+    red, green, blue = (channel.astype(F) for channel in (r, g, b))
+    y = F(0.257) * red + F(0.504) * green + F(0.098) * blue + F(16)
+    u = F(-0.148) * red - F(0.291) * green + F(0.439) * blue + F(128)
+    v = F(0.439) * red - F(0.368) * green - F(0.071) * blue + F(128)
+    pairs = _clipped(np.stack([u, v], -1), dtype).astype(F)
+    batch, height, width = y.shape
+    squares = pairs.reshape(batch, height // 2, 2, width // 2, 2, 2)
+    means = (squares[:, :, 0, :, 0] + squares[:, :, 0, :, 1] + squares[:, :, 1, :, 0] + squares[:, :, 1, :, 1]) / F(4)
+    return _clipped(y, dtype), _clipped(means, dtype)
+
+
+def _doubled(plane: np.ndarray) -> np.ndarray:
+    return plane.repeat(2, 1).repeat(2, 2)
+
+
+def _clipped(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Cut to 0 to 255; integers take the nearest, halves going up."""
+    if dtype.kind in "iu":
+        values = np.floor(values + F(0.5))
+    return np.clip(values, F(0), F(255)).astype(dtype)

@@ -1,0 +1,155 @@
+"""Images between RGB and the layouts of video: NV12 (Y, and U with V by turns) and I420 (Y, U, V)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, Shape, Size, exact_quotient, may_equal, meet, shape_text
+from irexec.ir.elements import U8, Element
+from irexec.ir.facts import Fact
+from irexec.kernels.colour import to_rgb, to_yuv
+from irexec.ops.registry import op
+from irexec.ops.rules import same_element
+
+
+def _split(whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One plane (N, H * 3/2, W, 1): the Y (N, H, W), and the numbers behind it (N, H/2 * W)."""
+    batch, rows, width = whole.shape[:3]
+    height = rows * 2 // 3
+    return whole[:, :height, :, 0], whole[:, height:].reshape(batch, (rows - height) * width)
+
+
+def _from_nv12(arg_y: np.ndarray, arg_uv: np.ndarray | None) -> np.ndarray:
+    if arg_uv is None:
+        y, rest = _split(arg_y)
+        uv = rest.reshape(y.shape[0], y.shape[1] // 2, y.shape[2] // 2, 2)
+    else:
+        y, uv = arg_y[..., 0], arg_uv
+    return to_rgb(y, uv[..., 0], uv[..., 1], arg_y.dtype)
+
+
+def _from_i420(arg_y: np.ndarray, arg_u: np.ndarray | None, arg_v: np.ndarray | None) -> np.ndarray:
+    if arg_u is None or arg_v is None:
+        y, rest = _split(arg_y)
+        planes = rest.reshape(y.shape[0], 2, y.shape[1] // 2, y.shape[2] // 2)
+        return to_rgb(y, planes[:, 0], planes[:, 1], arg_y.dtype)
+    return to_rgb(arg_y[..., 0], arg_u[..., 0], arg_v[..., 0], arg_y.dtype)
+
+
+def _to_nv12(r: np.ndarray, g: np.ndarray, b: np.ndarray, single_plane: bool) -> Any:
+    y, uv = to_yuv(r, g, b, r.dtype)
+    if not single_plane:
+        return y[..., None], uv
+    batch, height, width = y.shape
+    return np.concatenate([y, uv.reshape(batch, height // 2, width)], 1)[..., None]
+
+
+@op("NV12toRGB", since=8, widen=True, tolerance=1e-5)
+def nv12_to_rgb_8(arg_y: np.ndarray, arg_uv: np.ndarray | None = None) -> np.ndarray:
+    """NV12 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2), to RGB (N, H, W, 3). Source: NV12toRGB-8."""
+    return _from_nv12(arg_y, arg_uv)
+
+
+@op("NV12toBGR", since=8, widen=True, tolerance=1e-5)
+def nv12_to_bgr_8(arg_y: np.ndarray, arg_uv: np.ndarray | None = None) -> np.ndarray:
+    """As NV12toRGB, blue first. Source: NV12toBGR-8."""
+    return np.ascontiguousarray(_from_nv12(arg_y, arg_uv)[..., ::-1])
+
+
+@op("I420toRGB", since=8, widen=True, tolerance=1e-5)
+def i420_to_rgb_8(arg_y: np.ndarray, arg_u: np.ndarray | None = None, arg_v: np.ndarray | None = None) -> np.ndarray:
+    """I420 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1), U and V (N, H/2, W/2, 1), to RGB (N, H, W, 3). Source: I420toRGB-8."""
+    return _from_i420(arg_y, arg_u, arg_v)
+
+
+@op("I420toBGR", since=8, widen=True, tolerance=1e-5)
+def i420_to_bgr_8(arg_y: np.ndarray, arg_u: np.ndarray | None = None, arg_v: np.ndarray | None = None) -> np.ndarray:
+    """As I420toRGB, blue first. Source: I420toBGR-8."""
+    return np.ascontiguousarray(_from_i420(arg_y, arg_u, arg_v)[..., ::-1])
+
+
+@op("RGBtoNV12", since=17, widen=True, tolerance=1e-5)
+def rgb_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
+    """RGB (N, H, W, 3) to NV12: one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2).
+
+    U and V are the mean of four pixels. Source: RGBtoNV12-17.
+    """
+    return _to_nv12(data[..., 0], data[..., 1], data[..., 2], single_plane)
+
+
+@op("BGRtoNV12", since=17, widen=True, tolerance=1e-5)
+def bgr_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
+    """As RGBtoNV12, blue first. Source: BGRtoNV12-17."""
+    return _to_nv12(data[..., 2], data[..., 1], data[..., 0], single_plane)
+
+
+@nv12_to_rgb_8.facts
+@nv12_to_bgr_8.facts
+def _from_nv12_facts(arg_y: Fact, arg_uv: Fact | None = None) -> Fact:
+    planes = [] if arg_uv is None else [_plane(arg_uv, 2, "UV")]
+    return _image([arg_y] if arg_uv is None else [arg_y, arg_uv], planes)
+
+
+@i420_to_rgb_8.facts
+@i420_to_bgr_8.facts
+def _from_i420_facts(arg_y: Fact, arg_u: Fact | None = None, arg_v: Fact | None = None) -> Fact:
+    if arg_u is None:
+        return _image([arg_y], [])
+    if arg_v is None:
+        raise OpError("U is given without V")
+    return _image([arg_y, arg_u, arg_v], [_plane(arg_u, 1, "U"), _plane(arg_v, 1, "V")])
+
+
+def _plane(fact: Fact, channels: int, what: str) -> Shape:
+    """Batch, height, width."""
+    shape = fact.shape
+    if shape is None:
+        return (ANY, ANY, ANY)
+    check(len(shape) == 4, f"{what} has rank {len(shape)}, expected 4: batch, height, width, channels")
+    check(may_equal(shape[3], channels), f"{what} {shape_text(shape)} has {shape[3]} channels, expected {channels}")
+    return shape[:3]
+
+
+def _image(inputs: list[Fact], halves: list[Shape]) -> Fact:
+    kind = _colour_type(*inputs)
+    batch, height, width = _plane(inputs[0], 1, "Y")
+    if not halves:
+        height = exact_quotient(height * 2, 3) if _divisible(height, 3) else _uneven("height", height, 3)
+    for rows in halves:
+        try:
+            batch, height, width = meet(batch, rows[0]), meet(height, rows[1] * 2), meet(width, rows[2] * 2)
+        except OpError as error:
+            raise OpError(f"the planes do not fit each other: {error}") from None
+    return Fact(kind, (batch, _even(height, "height"), _even(width, "width"), 3))
+
+
+def _colour_type(*inputs: Fact) -> Element | None:
+    kind = same_element(*inputs)
+    check(kind is None or kind is U8 or kind.is_float, f"element type {kind} is neither u8 nor a float type")
+    return kind
+
+
+def _divisible(size: Size, by: int) -> bool:
+    return not isinstance(size, int) or size % by == 0
+
+
+def _uneven(what: str, size: Size, by: int) -> Size:
+    raise OpError(f"the {what} {size} is no multiple of {by}")
+
+
+def _even(size: Size, what: str) -> Size:
+    return size if _divisible(size, 2) else _uneven(what, size, 2)
+
+
+@rgb_to_nv12_17.facts
+@bgr_to_nv12_17.facts
+def _to_nv12_facts(data: Fact, *, single_plane: bool = True) -> Any:
+    kind = _colour_type(data)
+    batch, height, width = (_even(size, "size") if place else size for place, size in enumerate(_plane(data, 3, "data")))
+    if single_plane:
+        return Fact(kind, (batch, exact_quotient(height * 3, 2), width, 1))
+    halves = (exact_quotient(height, 2), exact_quotient(width, 2))
+    return Fact(kind, (batch, height, width, 1)), Fact(kind, (batch, *halves, 2))
