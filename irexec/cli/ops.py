@@ -9,7 +9,7 @@ import click
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
-from irexec.tools.inspect import supported, unsupported
+from irexec.tools.inspect import Coverage, coverage, supported, unsupported
 
 
 @click.command(short_help="List the operations that irexec runs.")
@@ -19,20 +19,30 @@ from irexec.tools.inspect import supported, unsupported
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned json instead of a table.")
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
-    """List the operations that irexec runs, or those of the given NAMES."""
+    """List the operations that irexec runs; those of the given NAMES with their inputs and attributes."""
     if check is not None:
         return _check(check, as_json)
     wanted = {name.lower() for name in names}
     lines = [line for line in supported() if not wanted or line.type.lower() in wanted]
     if as_json:
-        render.as_json({"operations": [asdict(line) for line in lines]})
+        render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
         return 0
     if wanted and not lines:
         raise click.UsageError(f"there is no operation {', '.join(names)}")
-    rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.says) for line in lines]
-    render.table(("type", "version", "inputs", "attributes", "what it does"), rows)
-    render.line(f"{len({line.type for line in lines})} types, {len(lines)} versions")
+    if wanted:
+        rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.says) for line in lines]
+        render.table(("type", "version", "inputs", "attributes", "what it does"), rows)
+    else:
+        render.table(("type", "version", "what it does"), [(line.type, line.version, line.says) for line in lines])
+        render.line(_total(coverage()))
     return 0
+
+
+def _total(found: Coverage) -> str:
+    return (
+        f"{found.supported} of {found.versions} versions of OpenVINO's operations up to opset{found.opset} "
+        f"({found.types} types), {found.extensions} of others"
+    )
 
 
 def _check(path: str, as_json: bool) -> int:

@@ -24,6 +24,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any, Literal, Protocol, get_type_hints
 
 import numpy as np
@@ -308,6 +309,13 @@ def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
     _load()
     return [d for _, versions in sorted(_REGISTRY.items()) for _, d in sorted(versions.items(), key=lambda item: str(item[0]).zfill(8))]
+
+
+@functools.cache
+def opset_versions() -> tuple[tuple[str, int], ...]:
+    """Every (type, since) of OpenVINO's opsets up to the newest known, whether it is registered or not."""
+    lines = (resources.files("irexec.ops") / "opsets.txt").read_text("utf-8").splitlines()
+    return tuple((type, int(since)) for type, since in (line.split() for line in lines if not line.startswith("#")))
 
 
 def newest(type: str) -> OpDef:

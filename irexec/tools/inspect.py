@@ -12,7 +12,7 @@ from irexec.analysis.propagate import UNKNOWN, propagate
 from irexec.errors import IrexecError, UnsupportedError
 from irexec.ir import graph as ir
 from irexec.ops.model import constant_value
-from irexec.ops.registry import definitions, resolve
+from irexec.ops.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,24 @@ class OpLine:
     inputs: tuple[str, ...]
     attributes: tuple[str, ...]
     says: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many types and versions of OpenVINO's operations there are up to an opset, how many of these are run, and how many others."""
+
+    opset: int
+    types: int
+    versions: int
+    supported: int
+    extensions: int
+
+
+def coverage() -> Coverage:
+    """Counted from the registry."""
+    run = {(definition.type, definition.since) for definition in definitions()}
+    known = set(opset_versions())
+    return Coverage(NEWEST_OPSET, len({type for type, _ in known}), len(known), len(run & known), len(run - known))
 
 
 def supported() -> list[OpLine]:
