@@ -121,7 +121,17 @@ def convnext(wide: bool) -> Network:
 @network("segformer")
 def segformer(wide: bool) -> Network:
     """Attention with reduced keys, bilinear up-sampling of every level (Xie et al. 2021)."""
-    sizes = {} if wide else {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "decoder_hidden_size": 16, "num_labels": 5}
+    sizes = (
+        {}
+        if wide
+        else {
+            "hidden_sizes": [8, 8, 16, 16],
+            "depths": [1, 1, 1, 1],
+            "num_attention_heads": [1, 2, 2, 4],
+            "decoder_hidden_size": 16,
+            "num_labels": 5,
+        }
+    )
     return images(classifier(hf.SegformerForSemanticSegmentation(hf.SegformerConfig(**sizes))), wide, small=64)
 
 
@@ -164,11 +174,11 @@ def dcgan(wide: bool) -> Network:
     """The generator of DCGAN: 4x4 transposed convolutions with stride 2 (Radford et al. 2015)."""
     c = 64 if wide else 2
     layers: list[nn.Module] = [nn.ConvTranspose2d(100, 8 * c, 4, 1, 0, bias=False), nn.BatchNorm2d(8 * c), nn.ReLU()]
-    for a in (8, 4, 2):
+    for a in (8, 4, 2) if wide else (8, 4):
         layers += [nn.ConvTranspose2d(a * c, a // 2 * c, 4, 2, 1, bias=False), nn.BatchNorm2d(a // 2 * c), nn.ReLU()]
-    layers += [nn.ConvTranspose2d(c, 3, 3, 2, 1, output_padding=1), nn.Tanh()]
+    layers += [nn.ConvTranspose2d(c if wide else 2 * c, 3, 3, 2, 1, output_padding=1), nn.Tanh()]
     model = convert(randomise(nn.Sequential(*layers)), [torch.randn(1, 100, 1, 1)], [[-1, 100, -1, -1]])
-    return Network(model, [[Draw((1, 100, 1, 1))], [Draw((2, 100, 2, 3))]])
+    return Network(model, [[Draw((1, 100, 1, 1))], [Draw((2, 100, 1, 2))]])
 
 
 class Shuffle(nn.Module):
@@ -187,7 +197,7 @@ class Shuffle(nn.Module):
 
 @network("super_resolution")
 def super_resolution(wide: bool) -> Network:
-    return images(randomise(Shuffle(64 if wide else 8)), wide, small=24)
+    return images(randomise(Shuffle(64 if wide else 8)), wide, small=16)
 
 
 def preprocessed(model: ov.Model) -> ov.Model:

@@ -86,7 +86,20 @@ def keep_state(model: ov.Model, first: int) -> ov.Model:
     model.add_parameters([order])
     model.validate_nodes_and_infer_types()
     apply_make_stateful_transformation(model, pairs)
+    start_empty(model, order)
     return model
+
+
+def start_empty(model: ov.Model, order: ov.Node) -> None:
+    """Give every variable a first value without tokens: without one the CPU plugin refuses a model."""
+    zero = opset13.constant(0, ov.Type.i64)
+    batch = opset13.gather(opset13.shape_of(order, output_type="i64"), opset13.constant([0], ov.Type.i64), zero)
+    for node in model.get_ordered_ops():
+        if node.get_type_name() == "ReadValue":
+            heads, size = (node.get_output_partial_shape(0)[i].get_length() for i in (1, 3))
+            shape = opset13.concat([batch, opset13.constant([heads, 0, size], ov.Type.i64)], 0)
+            node.set_arguments([opset13.broadcast(opset13.constant(0.0, ov.Type.f32), shape).output(0)])
+    model.validate_nodes_and_infer_types()
 
 
 def generating(words: int, spans: Sequence[tuple[int, Sequence[int]]]) -> list[list[Draw]]:

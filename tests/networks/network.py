@@ -85,7 +85,10 @@ class Calling(nn.Module):
 
 
 def randomise(module: nn.Module) -> nn.Module:
-    """Weights under which every layer matters: variance kept by products, normalisations a little off 1 and 0."""
+    """Weights under which every layer matters: variance kept by products, normalisations a little off 1 and 0.
+
+    They have ten bits after the point, so that archives of them are small.
+    """
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
@@ -93,13 +96,14 @@ def randomise(module: nn.Module) -> nn.Module:
                 continue
             noise = torch.randn(tensor.shape, generator=generator)
             if "running_var" in name:
-                tensor.copy_(1 + 0.5 * torch.tanh(noise))
+                drawn = 1 + 0.5 * torch.tanh(noise)
             elif tensor.dim() > 1:
-                tensor.copy_(noise * (1.4 / max(tensor[0].numel(), 1) ** 0.5))
-            elif name.endswith(("norm.weight", "weight")):
-                tensor.copy_(1 + 0.1 * noise)
+                drawn = noise * (1.4 / max(tensor[0].numel(), 1) ** 0.5)
+            elif name.endswith("weight"):
+                drawn = 1 + 0.1 * noise
             else:
-                tensor.copy_(0.1 * noise)
+                drawn = 0.1 * noise
+            tensor.copy_((drawn * 1024).round() / 1024)
     return module.eval()
 
 

@@ -14,10 +14,18 @@ from pathlib import Path
 import numpy as np
 
 import irexec
-from tests.networks.check import feeds, oracle
+from tests.networks.check import oracle
+from tests.support.networks import feeds
 
 KEPT = Path(__file__).parents[1] / "data" / "networks"
-MOST = 300_000
+MOST = 200_000
+# What says no more than another does: attention written out becomes one operation on the way, as where it was one from the start.
+LEFT_OUT = (
+    "gpt2_eager", "llama_eager", "vit_eager", "bert_eager", "t5_half", "llama_int8_asym", "llama_int4_sym",
+    "mobilenet_v2", "efficientnet", "clip", "detr", "bigru_tagger", "lstm_tagger",
+    "albert", "beit", "bloom", "dpt", "fnet", "gpt_neox", "mistral", "mobilevit", "mpnet", "phi3", "poolformer", "regnet", "roformer",
+    "upernet", "wav2vec2", "xlm_roberta", "xlnet",
+)  # fmt: skip
 
 
 def record(path: Path) -> Path:
@@ -37,10 +45,11 @@ def record(path: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", help="networks; all unless given")
+    parser.add_argument("names", nargs="*", help="networks; all but LEFT_OUT unless given")
     arguments = parser.parse_args()
+    names = arguments.names or [path.stem for path in arguments.folder.glob("*.xml") if path.stem not in LEFT_OUT]
     for path in sorted(arguments.folder.glob("*.xml")):
-        if not arguments.names or path.stem in arguments.names:
+        if path.stem in names:
             kept = record(path)
             size = kept.stat().st_size
             print(f"{path.stem}: {size / 1000:.0f} kB{'' if size < MOST else ', too large: not kept'}")

@@ -1,0 +1,41 @@
+"""Inputs of the networks of tests/networks and the comparison of their outputs; needs nothing but NumPy and irexec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irexec import Port
+
+
+def feeds(path: Path, ports: Sequence[Port]) -> list[list[np.ndarray]]:
+    """The inputs of each run, drawn as the .json beside the .xml says."""
+    runs = json.loads(path.with_suffix(".json").read_text())["runs"]
+    rng = np.random.default_rng(7)
+    return [[_drawn(draw, port.element.carrier, rng) for draw, port in zip(run, ports, strict=True)] for run in runs]
+
+
+def _drawn(draw: dict[str, Any], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    if draw["values"] is not None:
+        return np.array(draw["values"], dtype).reshape(draw["shape"])
+    if dtype.kind in "iu":
+        return rng.integers(int(draw["low"]), int(draw["high"]), draw["shape"]).astype(dtype)
+    return rng.uniform(draw["low"], draw["high"], draw["shape"]).astype(dtype)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The greatest difference over the greatest number; infinite where shapes, types or NaN differ."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return np.inf
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(a - b)[~same].max()
+    scale = np.abs(b[np.isfinite(b)]).max(initial=0)
+    return float(gap / max(scale, 1e-9)) if np.isfinite(gap) else np.inf

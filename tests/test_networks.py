@@ -1,0 +1,55 @@
+"""Whole networks as OpenVINO's converter writes them validate clean and give what OpenVINO gives.
+
+The networks are kept in tests/data/networks; tests/networks says how they are made, and runs more of them.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec import io
+from tests.support.networks import difference, feeds
+
+KEPT = Path(__file__).parent / "data" / "networks"
+NAMES = sorted(path.stem for path in KEPT.glob("*.zip"))
+# Largest difference, relative to the largest number of the output.
+TOLERANCE = 2e-5
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The .xml of a network, unpacked."""
+    folder = tmp_path_factory.mktemp("network")
+    with zipfile.ZipFile(KEPT / f"{request.param}.zip") as archive:
+        archive.extractall(folder)
+    return folder / f"{request.param}.xml"
+
+
+def test_agrees_with_openvino(kept: Path) -> None:
+    model = irexec.read_model(kept)
+    errors = [finding for finding in irexec.validate(model) if finding.severity == "error"]
+    assert errors == []
+    compiled = irexec.compile_model(model)
+    answers = np.load(kept.with_suffix(".npz"))
+    for i, inputs in enumerate(feeds(kept, compiled.inputs)):
+        for j, (name, array) in enumerate(compiled(inputs).items()):
+            assert difference(array, answers[f"{i}.{j}"]) < TOLERANCE, f"run {i}, output {name!r}"
+
+
+def test_plain_kernels_agree(kept: Path) -> None:
+    """Without any of the fast ways, on the first run."""
+    compiled = irexec.compile_model(irexec.read_model(kept), optimize=False)
+    answers = np.load(kept.with_suffix(".npz"))
+    for j, (name, array) in enumerate(compiled(feeds(kept, compiled.inputs)[0]).items()):
+        assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}"
+
+
+def test_written_again_it_is_the_same_file(kept: Path) -> None:
+    xml, weights = io.write_text(io.read(kept))
+    assert weights == kept.with_suffix(".bin").read_bytes()
+    assert xml.split() == kept.read_bytes().replace(b" />", b"/>").split()
