@@ -97,7 +97,7 @@ def _torch(count: Size, size: Size, stride: int, begin: int) -> Size:
 
 
 def _begun(count: int, size: int, stride: int, begin: int) -> int:
-    return count - 1 if (count - 1) * stride >= size + begin else count
+    return max(count - 1, 1) if (count - 1) * stride >= size + begin else count
 
 
 def _max(data: np.ndarray, pool: _Pool) -> np.ndarray:

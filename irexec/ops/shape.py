@@ -154,7 +154,10 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
 
 @op("Squeeze", since=1, symbolic=True, view=True)
 def squeeze_1(data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """Without the axes of size 1: those given, or all. Source: Squeeze-1."""
+    """Without the axes of size 1: of those given, or of all; given axes of another size stay.
+
+    Where a size is not known it is taken for 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error before).
+    """
     return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=False) or ())
 
 
@@ -169,13 +172,10 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
         # No axes, or none named: every size 1 goes.
         unknown = any(isinstance(size, Dim) and may_equal(size, 1) for size in shape)
         return None if unknown else tuple(size for size in shape if size != 1)
-    gone = set(normal_axes(axes, len(shape)))
-    for axis in gone:
-        size = shape[axis]
-        if skip and isinstance(size, Dim) and may_equal(size, 1):
-            return None
-        check(may_equal(size, 1) or skip, f"axis {axis} of {shape_text(shape)} has size {size}, only size 1 can be squeezed")
-    return tuple(size for i, size in enumerate(shape) if i not in gone or (skip and size != 1))
+    gone = {axis for axis in normal_axes(axes, len(shape)) if may_equal(shape[axis], 1)}
+    if skip and any(isinstance(shape[axis], Dim) for axis in gone):
+        return None
+    return tuple(size for i, size in enumerate(shape) if i not in gone)
 
 
 def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool) -> Fact:
@@ -199,10 +199,7 @@ def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
 
 @op("Squeeze", since=15, symbolic=True, view=True)
 def squeeze_15(data: np.ndarray, axes: np.ndarray | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
-    """Without the axes of size 1: those given, or all; with ``allow_axis_skip`` other sizes stay.
-
-    Source: Squeeze-15.
-    """
+    """As Squeeze-1; with ``allow_axis_skip`` nothing is taken for granted of sizes that are not known. Source: Squeeze-15."""
     return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=allow_axis_skip) or ())
 
 
