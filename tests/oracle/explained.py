@@ -41,6 +41,11 @@ def _place_of_the_lowest(row: Case, difference: str) -> bool:
     return row.since > 1 and data.dtype.kind == "u" and bool((data == 0).any()) and difference.startswith("values")
 
 
+def _beside(row: Case, difference: str) -> bool:
+    nothing = "nan location" in difference or "-2147483648" in difference or "(ACTUAL), 0 (DESIRED)" in difference
+    return row.attributes["exclude-pad"] == "true" and row.attributes.get("rounding_type") == "ceil" and nothing
+
+
 _BACKPROP = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 _BITWISE = tuple(f"Bitwise{name}" for name in ("And", "Or", "Xor", "LeftShift", "RightShift"))
 _SMALL = ("i8", "i16", "u8", "u16", "u32", "u64")
@@ -60,9 +65,9 @@ KNOWN: tuple[Known, ...] = (
     Known(("Gelu",), _odd, "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
     Known(("HardSigmoid",), lambda row, text: _odd(row, text) and "nan" in text, "the plugin bounds NaN, here it stays NaN"),
     Known(
-        (*_BITWISE, "Greater"),
+        (*_BITWISE, "Greater", "GreaterEqual"),
         _pdpd,
-        "the plugin aligns the second operand at the end; Greater is turned into Less with the operands swapped",
+        "the plugin aligns the second operand at the end; Greater is turned into Less, with the operands swapped",
     ),
     Known(("Divide",), _of("i8", "i16"), "the plugin rounds towards zero; m_pythondiv is read as the reference does, which floors"),
     Known(
@@ -76,6 +81,8 @@ KNOWN: tuple[Known, ...] = (
         "the plugin computes f64 in f32, and makes infinities its largest number",
     ),
     Known(_BACKPROP, _says("findings"), "where the length of output_shape is not known, OpenVINO's inference leaves out the spatial axes"),
+    Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
+    Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(
         ("BinaryConvolution",),
         _says("values"),

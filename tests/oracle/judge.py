@@ -79,8 +79,8 @@ def _refused(row: Case, why: str) -> Verdict:
     """irexec refuses the row: so should OpenVINO, if not when it reads then when it runs."""
     objection = _objection(row, {})
     if not objection:
-        answers = list(_answers(row, {}, []))
-        _hold(not answers, f"refuses: irexec says {why!r}, OpenVINO computes {_short(answers[:1])}")
+        for answer in _answers(row, {}, []):
+            raise Differs(f"refuses: irexec says {why!r}, OpenVINO computes {_short(answer)}")
     return Verdict(BOTH_REFUSE, why)
 
 
@@ -176,7 +176,7 @@ def _compared(row: Case, shapes: Shapes, ours: Sequence[np.ndarray]) -> str:
     refusals: list[str] = []
     for arrays in _answers(row, shapes, refusals):
         try:
-            _same_values(ours, arrays, row, "values")
+            _same_values(ours, _settled(arrays, row), row, "values")
         except Differs as error:
             found.append(error)
         else:
@@ -200,15 +200,19 @@ def _answers(row: Case, shapes: Shapes, refusals: list[str]) -> Iterator[list[np
             refusals.append(str(error).strip().splitlines()[-1])
             continue
         if arrays is not None:
-            kinds = [fact.element for fact in infer(row, exact_facts(row))]
-            yield [openvino._settled(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
+            yield arrays
+
+
+def _settled(arrays: Sequence[np.ndarray], row: Case) -> list[np.ndarray]:
+    """The arrays in the carriers of the result's element types."""
+    facts = infer(row, exact_facts(row))
+    return [openvino._settled(array, fact.element) for array, fact in zip(arrays, facts, strict=True)]
 
 
 def _same_values(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], row: Case, what: str) -> None:
-    kinds = [fact.element for fact in infer(row, exact_facts(row))]
-    settled = [openvino._settled(array, kind) for array, kind in zip(ours, kinds, strict=True)]
+    settled = _settled(ours, row)
     try:
-        assert_same(settled, theirs, row, kinds)
+        assert_same(settled, theirs, row)
     except AssertionError as error:
         if all(map(_near, settled, theirs)):
             return
@@ -223,8 +227,8 @@ def _near(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return np.allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=0, atol=1e-6, equal_nan=True)
 
 
-def _short(arrays: object) -> str:
-    text = str([array.tolist() for array in arrays] if isinstance(arrays, list | tuple) and hasattr(arrays[0], "tolist") else arrays)
+def _short(arrays: Sequence[np.ndarray]) -> str:
+    text = str([array.tolist() for array in arrays])
     return text if len(text) < 600 else f"{text[:600]} ..."
 
 
