@@ -72,7 +72,7 @@ KNOWN: tuple[Known, ...] = (
     Known(("Divide",), _of("i8", "i16"), "the plugin rounds towards zero; m_pythondiv is read as the reference does, which floors"),
     Known(
         ("NonMaxSuppression",),
-        lambda row, difference: row.since in (1, 3, 4) and "is looser than" in difference,
+        lambda row, difference: row.since in (1, 3, 4) and difference.startswith(("facts", "findings")),
         "before version 5 OpenVINO infers a static shape, and runs with as many rows as boxes selected",
     ),
     Known(
@@ -81,6 +81,22 @@ KNOWN: tuple[Known, ...] = (
         "the plugin computes f64 in f32, and makes infinities its largest number",
     ),
     Known(_BACKPROP, _says("findings"), "where the length of output_shape is not known, OpenVINO's inference leaves out the spatial axes"),
+    Known(
+        ("MaxPool",),
+        lambda row, text: _of("f16", "bf16", "f64")(row, text) and ("inf loc" in text or "e+308" in text),
+        "a window beside the data is of f32's lowest number",
+    ),
+    Known(
+        ("Interpolate",),
+        lambda row, text: row.attributes["mode"] == "linear_onnx" and _one_off_in_integers(row, text),
+        "the plugin rounds bytes, the reference cuts them",
+    ),
+    Known(("ReduceL1", "ReduceSum", "ReduceProd", "ReduceL2"), _of("i8", "u8"), "the plugin's sums of bytes saturate, here they wrap"),
+    Known(
+        ("ScatterElementsUpdate",),
+        lambda row, text: row.attributes.get("reduction") == "mean" and _one_off_in_integers(row, text),
+        "the plugin cuts a mean of integers, the reference rounds it down",
+    ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(

@@ -161,6 +161,8 @@ def range_(d: Draw, type: str, since: int) -> Case:
     ends = [d.size(-9, 9) if whole or d.chance() else round(float(d.rng.uniform(-9, 9)), 2) for _ in range(2)]
     step = d.pick(1, 2, 3, -1, -2) if whole else d.pick(1, 2, 3, -1, -2, 0.5, 0.1, -0.3)
     extra = {} if since == 1 else {"output_type": d.pick("f32", "i32", "i64", "f16", kind)}
+    # All three become numbers of the result's type first, and the step must not become 0.
+    step = step if abs(step) >= 1 or extra.get("output_type", kind)[0] == "f" else 1
     return model(type, since, *(typed(kind, number) for number in (*ends, step)), **extra)
 
 

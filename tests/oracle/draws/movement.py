@@ -14,15 +14,22 @@ DRAWS = Table()
 
 @DRAWS.row(("Reshape", 1))
 def reshape(d: Draw, type: str, since: int) -> Case:
-    shape = d.shape()
+    shape, special = d.shape(), d.chance()
     left, target = int(np.prod(shape)), []
     for i in range(d.size(0, 4)):
-        divisors = [n for n in range(1, max(left, 1) + 1) if left and left % n == 0]
-        target.append(0 if i < len(shape) and d.chance(0.3) else d.pick(*(divisors or [1])))
-        left //= target[-1] or 1
-    if target and d.chance(0.6):
-        target[d.size(0, len(target) - 1)] = -1
-    return model(type, since, d.tensor(shape, MOVED), d.ints(target), special_zero=d.chance())
+        copied = shape[i] if special and i < len(shape) and d.chance(0.3) else 0
+        if copied and left % copied == 0:
+            target.append(0)
+            left //= copied
+            continue
+        target.append(d.pick(*[n for n in range(1, max(left, 1) + 1) if left and left % n == 0] or [1]))
+        left //= target[-1]
+    if left > 1 or not shape:
+        target.append(left)
+    places = [i for i, size in enumerate(target) if size]
+    if places and d.chance(0.6):
+        target[d.pick(*places)] = -1
+    return model(type, since, d.tensor(shape, MOVED), d.ints(target), special_zero=special)
 
 
 @DRAWS.row(("Squeeze", 1), ("Squeeze", 15))
