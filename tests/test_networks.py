@@ -13,6 +13,7 @@ import pytest
 
 import irexec
 from irexec import io
+from irexec.analysis.propagate import propagate
 from tests.support.networks import difference, feeds
 
 KEPT = Path(__file__).parent / "data" / "networks"
@@ -47,6 +48,20 @@ def test_plain_kernels_agree(kept: Path) -> None:
     answers = np.load(kept.with_suffix(".npz"))
     for j, (name, array) in enumerate(compiled(feeds(kept, compiled.inputs)[0]).items()):
         assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}"
+
+
+def test_shapes_are_known_as_well_as_openvino_knows_them(kept: Path) -> None:
+    model = irexec.read_model(kept)
+    facts = propagate(model).facts
+    looser = []
+    for value in (value for node in model.nodes for value in node.outputs):
+        declared, found = value.fact, facts[value]
+        if declared is not None and declared.shape:
+            known = found.shape is not None and not any(
+                isinstance(a, int) and not isinstance(b, int) for a, b in zip(declared.shape, found.shape, strict=True)
+            )
+            looser += [] if known else [f"{value}: {found}"]
+    assert looser == []
 
 
 def test_written_again_it_is_the_same_file(kept: Path) -> None:

@@ -37,7 +37,7 @@ def _whole(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _same_if_whole(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
-    return lambda data: data.copy() if data.dtype.kind in "iu" else function(data)
+    return lambda data: data.copy() if data.dtype.kind in "iuO" else function(data)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -60,8 +60,8 @@ def _hsigmoid(x: np.ndarray) -> np.ndarray:
 _define("Abs", 1, np.abs, "The absolute value.", symbolic=True)
 _define("Negative", 1, np.negative, "The number with the other sign.", symbolic=True)
 _define("Sign", 1, np.sign, "-1, 0 or 1; NaN for NaN.")
-_define("Ceiling", 1, _same_if_whole(np.ceil), "The next whole number up.")
-_define("Floor", 1, _same_if_whole(np.floor), "The next whole number down.")
+_define("Ceiling", 1, _same_if_whole(np.ceil), "The next whole number up.", symbolic=True)
+_define("Floor", 1, _same_if_whole(np.floor), "The next whole number down.", symbolic=True)
 _define("Sqrt", 1, np.sqrt, "The square root.", through_float=True)
 _define("Exp", 1, np.exp, "e to the power of it.", through_float=True, widen=True, tolerance=2e-6)
 _define("Log", 1, np.log, "The natural logarithm.", through_float=True, widen=True, tolerance=2e-6)

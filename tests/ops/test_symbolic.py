@@ -50,6 +50,14 @@ def test_gather_concat_reshape(builder):
     assert builder.fact(builder.emit("Reshape", data, target, special_zero=False)).shape[0] is BATCH
 
 
+@pytest.mark.parametrize("rounding", ["Floor", "Ceiling", "Abs"])
+def test_rounding_whole_numbers_keeps_their_bounds(builder, rounding):
+    """As PyTorch's expand to a number of windows is written."""
+    data, sizes = _sizes_of(builder)
+    windows = builder.emit(rounding, builder.emit("Divide", sizes, 1))
+    assert builder.fact(windows).value.tolist() == [BATCH, 3, TIME]
+
+
 def test_what_is_found_among_constants_is_counted(builder):
     places = builder.emit("NonZero", np.array([[0, 3, 0], [4, 0, 5]]))
     assert builder.fact(places).shape == (2, 3)
