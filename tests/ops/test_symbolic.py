@@ -53,7 +53,7 @@ def test_gather_concat_reshape(builder):
 @pytest.mark.parametrize("rounding", ["Floor", "Ceiling", "Abs"])
 def test_rounding_whole_numbers_keeps_their_bounds(builder, rounding):
     """As PyTorch's expand to a number of windows is written."""
-    data, sizes = _sizes_of(builder)
+    _, sizes = _sizes_of(builder)
     windows = builder.emit(rounding, builder.emit("Divide", sizes, 1))
     assert builder.fact(windows).value.tolist() == [BATCH, 3, TIME]
 
