@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, meet_shapes
+from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.elements import I32, STRING, U8
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
@@ -51,5 +51,6 @@ def string_tensor_unpack_15(data: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
     check(data.element in (None, STRING), f"data has element type {data.element}, expected string")
     texts = data.known
-    size = ANY if texts is None else sum(len(str(text).encode()) for text in texts.ravel().tolist())
+    empty = data.shape is not None and 0 in data.shape
+    size: Size = 0 if empty else ANY if texts is None else sum(len(str(text).encode()) for text in texts.ravel().tolist())
     return Fact(I32, data.shape), Fact(I32, data.shape), Fact(U8, (size,))

@@ -45,5 +45,6 @@ ROWS = [
         id="vector",
     ),
     facts_case("StringTensorUnpack", 15, "string[?,3]", id="dynamic"),
+    facts_case("StringTensorUnpack", 15, "string[?,0]", id="no texts"),
     refuses("StringTensorUnpack", 15, "u8[3]", says="expected string", id="bytes"),
 ]
