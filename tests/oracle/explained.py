@@ -97,6 +97,11 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: row.attributes.get("reduction") == "mean" and _one_off_in_integers(row, text),
         "the plugin cuts a mean of integers, the reference rounds it down",
     ),
+    Known(
+        ("Slice", "StridedSlice", "SliceScatter"),
+        _says("facts"),
+        "a begin before the axis is its first number; of sizes that are not known OpenVINO counts as if it were not",
+    ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(
