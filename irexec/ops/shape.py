@@ -178,23 +178,24 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
     return tuple(size for i, size in enumerate(shape) if i not in gone)
 
 
-def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool) -> Fact:
+def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, sure: bool) -> Fact:
+    """``sure`` is whether a single axis that is not known counts as squeezed."""
     if axes is None:
         return Fact(data.element, _squeezed(data.shape, None, skip=skip))
     check_integers(axes, "axes")
     check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
-    known, amount = axes.ints(), length(axes)
+    known = axes.ints()
     if known is not None:
         return Fact(data.element, _squeezed(data.shape, known, skip=skip))
-    if data.shape is None or (skip and not any(may_equal(size, 1) for size in data.shape)):
+    if data.shape is None or not any(may_equal(size, 1) for size in data.shape):
         return Fact(data.element, data.shape)
     # Several axes may be one named twice.
-    return Fact(data.element, open_shape(len(data.shape) - 1) if amount == 1 and data.shape and not skip else None)
+    return Fact(data.element, open_shape(len(data.shape) - 1) if sure and length(axes) == 1 else None)
 
 
 @squeeze_1.facts
 def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
-    return _squeeze_facts(data, axes, skip=False)
+    return _squeeze_facts(data, axes, skip=False, sure=True)
 
 
 @op("Squeeze", since=15, symbolic=True, view=True)
@@ -205,7 +206,7 @@ def squeeze_15(data: np.ndarray, axes: np.ndarray | None = None, *, allow_axis_s
 
 @squeeze_15.facts
 def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool = False) -> Fact:
-    return _squeeze_facts(data, axes, skip=allow_axis_skip)
+    return _squeeze_facts(data, axes, skip=allow_axis_skip, sure=False)
 
 
 @op("Unsqueeze", since=1, symbolic=True, view=True)

@@ -88,7 +88,9 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         ("Interpolate",),
-        lambda row, text: row.attributes["mode"] == "linear_onnx" and _one_off_in_integers(row, text),
+        lambda row, text: (
+            row.attributes["mode"] == "linear_onnx" and row.inputs[0].element.is_integer and "difference among violations: 1" in text
+        ),
         "the plugin rounds bytes, the reference cuts them",
     ),
     Known(("ReduceL1", "ReduceSum", "ReduceProd", "ReduceL2"), _of("i8", "u8"), "the plugin's sums of bytes saturate, here they wrap"),
@@ -101,6 +103,22 @@ KNOWN: tuple[Known, ...] = (
         ("Slice", "StridedSlice", "SliceScatter"),
         _says("facts"),
         "a begin before the axis is its first number; of sizes that are not known OpenVINO counts as if it were not",
+    ),
+    Known(
+        ("Transpose",),
+        lambda row, text: row.inputs[1].array.size == 0 and text.startswith("facts"),
+        "an empty order turns all axes round; of an unknown rank OpenVINO makes rank 0 then",
+    ),
+    Known(("Unique",), _says("findings"), "of an axis that is not known OpenVINO infers what it does of none"),
+    Known(
+        ("Unique",),
+        lambda row, text: len(row.inputs) > 1 and row.inputs[0].array.shape[int(row.inputs[1].array.item())] == 1,
+        "of a single slice the plugin leaves the places as they were in memory",
+    ),
+    Known(
+        ("Squeeze",),
+        lambda row, text: "does not admit" in text,
+        "a size that is not known is taken for 1 where it may be, as the specification has it",
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),

@@ -188,11 +188,11 @@ def _compared(row: Case, shapes: Shapes, ours: Sequence[np.ndarray]) -> str:
 
 def _answers(row: Case, shapes: Shapes, refusals: list[str]) -> Iterator[list[np.ndarray]]:
     """What the CPU plugin and then what constant folding gives, where they give anything; else why not is added to ``refusals``."""
-    attempts: list[Callable[[], list[np.ndarray] | None]] = [lambda: openvino._by_folding(row)]
-    if row.type not in openvino._CRASHES:
-        attempts.insert(0, lambda: openvino._on_cpu(row, set(shapes)))
+    attempts: list[Callable[[], list[np.ndarray] | None]] = [lambda: openvino.by_folding(row)]
+    if row.type not in openvino.CRASHES:
+        attempts.insert(0, lambda: openvino.on_cpu(row, set(shapes)))
         if set(shapes) != {0}:
-            attempts.insert(1, lambda: openvino._on_cpu(row, {0}))
+            attempts.insert(1, lambda: openvino.on_cpu(row, {0}))
     for attempt in attempts:
         try:
             arrays = attempt()
@@ -206,7 +206,7 @@ def _answers(row: Case, shapes: Shapes, refusals: list[str]) -> Iterator[list[np
 def _settled(arrays: Sequence[np.ndarray], row: Case) -> list[np.ndarray]:
     """The arrays in the carriers of the result's element types."""
     facts = infer(row, exact_facts(row))
-    return [openvino._settled(array, fact.element) for array, fact in zip(arrays, facts, strict=True)]
+    return [openvino.settled(array, fact.element) for array, fact in zip(arrays, facts, strict=True)]
 
 
 def _same_values(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], row: Case, what: str) -> None:
@@ -217,7 +217,7 @@ def _same_values(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], row: 
         if all(map(_near, settled, theirs)):
             return
         lines = " ".join(str(error).split())
-        raise Differs(f"{what}: {lines[:300]}\n    ours {_short(settled)}\n    OpenVINO {_short(theirs)}") from None
+        raise Differs(f"{what}: {lines[:600]}\n    ours {_short(settled)}\n    OpenVINO {_short(theirs)}") from None
 
 
 def _near(ours: np.ndarray, theirs: np.ndarray) -> bool:

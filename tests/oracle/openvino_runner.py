@@ -138,7 +138,8 @@ def _one_operation(row: Case, parameters: set[int]) -> tuple[ov.Model, list[np.n
     return one.text.model(), list(one.fed.values())
 
 
-def _on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:
+def on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:
+    """What the CPU plugin gives; these inputs are Parameters, the others constants. Raises RuntimeError where it refuses."""
     model, fed = _one_operation(row, parameters)
     options = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
     compiled = ov.Core().compile_model(model, "CPU", options)
@@ -147,7 +148,8 @@ def _on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:
     return [np.array(request.get_output_tensor(i).data) for i in range(len(compiled.outputs))]
 
 
-def _by_folding(row: Case) -> list[np.ndarray] | None:
+def by_folding(row: Case) -> list[np.ndarray] | None:
+    """What constant folding gives; None where it leaves the operation alone. Raises RuntimeError where it refuses."""
     model, _ = _one_operation(row, set())
     manager = Manager()
     manager.register_pass(ConstantFolding())
@@ -159,21 +161,21 @@ def _by_folding(row: Case) -> list[np.ndarray] | None:
 
 
 # The plugin does not refuse these, it brings the process down.
-_CRASHES = ("Convert", "ConvertLike")
+CRASHES = ("Convert", "ConvertLike")
 
 
 def _answers(row: Case) -> Iterator[tuple[str, list[np.ndarray]]]:
     everything = set(range(len(row.inputs)))
     with contextlib.suppress(RuntimeError):
-        folded = _by_folding(row)
+        folded = by_folding(row)
         if folded is not None:
             yield "folding", folded
-            if row.type in _CRASHES:
+            if row.type in CRASHES:
                 return
     reasons = []
     for parameters in ({0}, everything):
         try:
-            yield "the CPU plugin", _on_cpu(row, parameters & everything)
+            yield "the CPU plugin", on_cpu(row, parameters & everything)
             return
         except RuntimeError as error:
             reasons.append(str(error).strip().splitlines()[-1])
@@ -192,13 +194,14 @@ def run_case(row: Case, remarks: list[str] | None = None) -> tuple[np.ndarray, .
     if not good:
         raise Refused(answers[-1][0])
     kinds = [fact.element for fact in infer(row, exact_facts(row))]
-    settled = [tuple(_settled(a, k) for a, k in zip(arrays, kinds, strict=True)) for _, arrays in good]
-    if len(settled) == 2 and remarks is not None and not _alike(*settled, kinds):
+    alike = [tuple(settled(a, k) for a, k in zip(arrays, kinds, strict=True)) for _, arrays in good]
+    if len(alike) == 2 and remarks is not None and not _alike(*alike, kinds):
         remarks.append(f"{row.id}: folding and the CPU plugin differ, folding is recorded")
-    return settled[0]
+    return alike[0]
 
 
-def _settled(array: np.ndarray, kind: Element | None) -> np.ndarray:
+def settled(array: np.ndarray, kind: Element | None) -> np.ndarray:
+    """The array in the carrier of the element type, rounded to it."""
     if kind is None:
         return array
     if kind.kind == "string":
