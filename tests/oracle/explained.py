@@ -43,7 +43,7 @@ def _place_of_the_lowest(row: Case, difference: str) -> bool:
 
 def _beside(row: Case, difference: str) -> bool:
     nothing = "nan location" in difference or "-2147483648" in difference or "(ACTUAL), 0 (DESIRED)" in difference
-    return row.attributes["exclude-pad"] == "true" and row.attributes.get("rounding_type") == "ceil" and nothing
+    return row.attributes.get("rounding_type") == "ceil" and nothing
 
 
 _BACKPROP = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
@@ -119,6 +119,11 @@ KNOWN: tuple[Known, ...] = (
         ("Squeeze",),
         lambda row, text: "does not admit" in text,
         "a size that is not known is taken for 1 where it may be, as the specification has it",
+    ),
+    Known(
+        ("FakeQuantize",),
+        lambda row, text: text.startswith("values:") and any(0 < x.array.ndim and x.array.size > 1 for x in row.inputs[1:]),
+        "the plugin takes constant bounds of one rank with the data along another axis; as Parameters it takes them right",
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
