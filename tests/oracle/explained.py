@@ -122,7 +122,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         ("FakeQuantize",),
-        lambda row, text: text.startswith("values:") and any(0 < x.array.ndim and x.array.size > 1 for x in row.inputs[1:]),
+        lambda row, text: text.startswith("values:") and any(x.array.size > 1 for x in row.inputs[1:]),
         "the plugin takes constant bounds of one rank with the data along another axis; as Parameters it takes them right",
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
