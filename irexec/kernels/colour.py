@@ -15,7 +15,9 @@ def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.n
     luma = F(1.164) * (y.astype(F) - F(16))
     blue, red = (_doubled(plane.astype(F) - F(128)) for plane in (u, v))
     channels = (luma + F(1.596) * red, luma - F(0.391) * blue - F(0.813) * red, luma + F(2.018) * blue)
-    return _clipped(np.stack(channels, -1), dtype)
+    image = np.stack(channels, -1)
+    # OpenVINO's plugin, which alone has the kernel, rounds halves to even.
+    return _clipped(np.rint(image) if dtype.kind in "iu" else image, dtype)
 
 
 def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, PartialShape, Shape, Size, shape_text
+from irexec.ir.dims import ANY, PartialShape, Shape, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import check_numeric
 from irexec.ops.registry import op
@@ -109,7 +109,7 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
         if ELLIPSIS in labels:
             hidden.append(fact.shape[place : place + covered])
         letters = [*zip(labels[:place], fact.shape, strict=False), *zip(labels[:place:-1], fact.shape[::-1], strict=False)]
-        _note_sizes(sizes, letters, equation)
+        _note_sizes(sizes, _diagonals(letters, equation), equation)
     return Fact(kind, _result_shape(parsed.result, sizes, broadcast(hidden) if hidden else ()))
 
 
@@ -119,8 +119,19 @@ def _check_rank(labels: Labels, shape: Shape, equation: str) -> None:
     check(fits, f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation {equation!r}")
 
 
-def _note_sizes(sizes: dict[str, Size], letters: Sequence[tuple[str, Size]], equation: str) -> None:
+def _diagonals(letters: Sequence[tuple[str, Size]], equation: str) -> dict[str, Size]:
+    """The sizes of one operand's labels; those of a label that it has twice must be the same."""
+    sizes: dict[str, Size] = {}
     for label, size in letters:
+        try:
+            sizes[label] = meet(sizes.get(label, size), size)
+        except OpError:
+            raise OpError(f"label {label!r} of equation {equation!r} has sizes {sizes[label]} and {size} in one input") from None
+    return sizes
+
+
+def _note_sizes(sizes: dict[str, Size], letters: dict[str, Size], equation: str) -> None:
+    for label, size in letters.items():
         try:
             merged = broadcast([(sizes.get(label, size),), (size,)])
         except OpError:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import broadcastable_to, meet_shapes, shape_text
+from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.elements import BF16
 from irexec.ir.facts import Fact
 from irexec.kernels.eight_bits import in_e4m3, in_e5m2
@@ -51,9 +51,13 @@ def _fake_convert_13_facts(
 ) -> Fact:
     kind = same_element(*(fact for fact in (data, scale, shift) if fact is not None))
     check(kind is None or kind.name in ("f16", "bf16", "f32"), f"element type {kind} is none of f16, bf16, f32")
-    if scale.shape is not None and data.shape is not None:
-        fits = broadcastable_to(scale.shape, data.shape)
-        check(fits, f"scale {shape_text(scale.shape)} cannot be broadcast to data {shape_text(data.shape)}")
+    shape = data.shape
+    if scale.shape is not None and shape is not None:
+        fits = broadcastable_to(scale.shape, shape)
+        check(fits, f"scale {shape_text(scale.shape)} cannot be broadcast to data {shape_text(shape)}")
+        lead = len(shape) - len(scale.shape)
+        ends = (size if may_equal(by, 1) else meet(size, by) for size, by in zip(shape[lead:], scale.shape, strict=True))
+        shape = (*shape[:lead], *ends)
     if shift is not None and shift.shape is not None and scale.shape is not None:
         meet_shapes(scale.shape, shift.shape)
-    return Fact(kind, data.shape)
+    return Fact(kind, shape)

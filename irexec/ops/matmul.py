@@ -82,12 +82,12 @@ def grouped_matmul_17(mat_a: np.ndarray, mat_b: np.ndarray, offsets: np.ndarray 
     """Products of groups of rows, each with a matrix of its own; ``offsets`` are where the groups end.
 
     [G, M, K] and [G, N, K] to [G, M, N]. [T, K] and [G, N, K] to [T, N], rows behind the last offset are 0.
-    [K, T] and [T, N] to [G, K, N], summed over a group's part of T. The specification prints [G, K, N] for the
-    matrices; OpenVINO 2026.4 takes [G, N, K], and so what fits is taken, OpenVINO's where both do.
+    [K, T] and [T, N] to [G, K, N], summed over a group's part of T. The specification printed [G, K, N] for the
+    matrices at first; OpenVINO 2026.4 takes [G, N, K], and no pair of two axes each.
     Source: GroupedMatMul-17 and openvino ``grouped_matmul_shape_inference.hpp``.
     """
     if mat_b.ndim == 3:
-        mat_b = mat_b.swapaxes(1, 2) if mat_b.shape[2] == mat_a.shape[-1] else mat_b
+        mat_b = mat_b.swapaxes(1, 2)
     if mat_a.ndim == 3 or offsets is None:
         return np.matmul(mat_a, mat_b)
     ends = offsets.tolist()
@@ -118,22 +118,12 @@ def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = No
     if len(b) == 2:
         check(may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} do not share their tokens")
         return Fact(kind, (many, a[0], b[1]))
-    columns = _columns(a, b)
+    check(may_equal(a[-1], b[2]), f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} are not the same")
     if len(a) == 3:
         check(may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups")
-        return Fact(kind, (meet(a[0], b[0]), a[1], columns))
+        return Fact(kind, (meet(a[0], b[0]), a[1], b[1]))
     check(may_equal(many, b[0]), f"mat_b has {b[0]} matrices, offsets {many} groups")
-    return Fact(kind, (a[0], columns))
-
-
-def _columns(a: Shape, b: Shape) -> Size:
-    """The size of the result's last axis, for either order of the axes of ``mat_b``."""
-    theirs, printed = may_equal(a[-1], b[2]), may_equal(a[-1], b[1])
-    check(theirs or printed, f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} are not the same")
-    certain = isinstance(a[-1], int) and isinstance(b[2], int)
-    if theirs and (certain or not printed):
-        return b[1]
-    return ANY if theirs else b[2]
+    return Fact(kind, (a[0], b[1]))
 
 
 def _check_ends(offsets: Fact | None, tokens: Size) -> None:

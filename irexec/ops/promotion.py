@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.elements import BOOLEAN, Element, element
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
@@ -54,22 +54,25 @@ def _convert_promote_types_14_facts(
 ) -> tuple[Fact, Fact]:
     for fact in (input_0, input_1):
         check(fact.element is None or fact.element.name in _KNOWN, f"element type {fact.element} is not promoted")
+    rules = (promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
     common = None
     if input_0.element is not None and input_1.element is not None:
-        ranks = itertools.product(*([0, 1] if fact.rank is None else [fact.rank] for fact in (input_0, input_1)))
-        found = {
-            _common(
-                input_0.element,
-                input_1.element,
-                (a == 0, b == 0),
-                promote_unsafe,
-                pytorch_scalar_promotion,
-                u64_integer_promotion_target,
-            )
-            for a, b in ranks
-        }
-        common = found.pop() if len(found) == 1 else None
+        common = _common_of_any_rank(input_0, input_1, input_0.element, input_1.element, rules)
     return Fact(common, input_0.shape), Fact(common, input_1.shape)
+
+
+def _common_of_any_rank(a: Fact, b: Fact, first: Element, second: Element, rules: tuple[bool, bool, Element]) -> Element | None:
+    """The type that comes out whatever ranks are not known; None if it depends on them. OpError if no ranks are allowed."""
+    found: set[Element] = set()
+    refused: OpError | None = None
+    for ranks in itertools.product(*([0, 1] if fact.rank is None else [fact.rank] for fact in (a, b))):
+        try:
+            found.add(_common(first, second, (ranks[0] == 0, ranks[1] == 0), *rules))
+        except OpError as error:
+            refused = error
+    if not found and refused is not None:
+        raise refused
+    return found.pop() if len(found) == 1 else None
 
 
 def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe: bool, pytorch: bool, beyond: Element) -> Element:

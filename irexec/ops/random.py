@@ -26,7 +26,7 @@ _BITS = {
 }
 
 
-@op("RandomUniform", since=8, deterministic=False)
+@op("RandomUniform", since=8, deterministic=False, tolerance=1e-5)
 def random_uniform_8(
     shape: np.ndarray,
     min_val: np.ndarray,

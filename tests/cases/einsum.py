@@ -71,6 +71,8 @@ ROWS: list[Row] = [
     facts_case("Einsum", 7, "f32[...]", "f32[3,4]", equation="ij,jk->ik", id="rank unknown"),
     facts_case("Einsum", 7, "f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"),
     refuses("Einsum", 7, random("f32", 2, 3), random("f32", 2, 4), equation="ij,jk->ik", says="has sizes 3 and 2", id="sizes"),
+    facts_case("Einsum", 7, "f32[?,2..5,2..9]", "f32[1,?]", equation="ijj,ik->ijk", id="diagonal"),
+    refuses("Einsum", 7, random("f32", 2, 3, 1), equation="ijj->i", says="in one input", id="no diagonal"),
     refuses("Einsum", 7, random("f32", 2, 3), equation="i->i", says="does not have the 1 axes", id="rank"),
     refuses("Einsum", 7, random("f32", 2), equation="ij...->i", says="does not have the 2 axes", id="rank below the ellipsis"),
     refuses("Einsum", 7, random("f32", 2, 3), equation="ij->ik", says="is no operand's", id="unknown label"),

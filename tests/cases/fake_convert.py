@@ -58,6 +58,7 @@ ROWS: list[Row] = [
     case("FakeConvert", 13, np.zeros((0, 3), np.float32), 1.0, gives=np.zeros((0, 3), np.float32), id="empty"),
     facts_case("FakeConvert", 13, "f16[?,2..5]", "f16[1]", id="dynamic"),
     facts_case("FakeConvert", 13, "f32[...]", "f32[]", id="rank unknown"),
+    facts_case("FakeConvert", 13, "f16[1..3,3..,4..]", "f16[1,1,4]", id="sizes from the scale"),
     refuses("FakeConvert", 13, _WIDE, random("f32", 3), says="cannot be broadcast", id="scale"),
     refuses("FakeConvert", 13, _WIDE, random("f32", 4), random("f32", 1), says="differ", id="shift"),
     refuses("FakeConvert", 13, random("f64", 3), random("f64", 1), says="none of f16, bf16, f32", id="f64"),

@@ -72,6 +72,9 @@ ROWS: list[Row] = [
     facts_case(
         "ConvertPromoteTypes", 14, "u8[...]", "i32[?]", pytorch_scalar_promotion=True, gives=("i32[...]", "i32[?]"), id="either way"
     ),
+    facts_case(
+        "ConvertPromoteTypes", 14, "i64[...]", "i32[2]", pytorch_scalar_promotion=True, gives=("i64[...]", "i64[2]"), id="no scalar"
+    ),
     refuses("ConvertPromoteTypes", 14, "i32[2]", "f32[2]", says="not safely promoted", id="integer and float"),
     refuses("ConvertPromoteTypes", 14, "u32[2]", "i32[2]", says="not safely promoted", id="unsigned and signed"),
     refuses("ConvertPromoteTypes", 14, "bf16[2]", "f16[2]", says="no common type", id="two of 16 bits"),

@@ -183,6 +183,23 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: "\\x01" in text or "\x01" in text,
         "of an empty text OpenVINO makes one of a byte that was in memory",
     ),
+    Known(
+        ("RDFT", "IRDFT"),
+        _says("facts"),
+        "where the numbers of signal_size are not known, OpenVINO's inference leaves all axes but the last",
+    ),
+    Known(
+        ("IRDFT",),
+        lambda row, text: text.startswith("values") and len(row.inputs) > 2 and row.inputs[2].array[-1] == 1,
+        "of a signal_size that ends in 1 the plugin leaves out numbers, and reads others from memory",
+    ),
+    Known(
+        ("ScaledDotProductAttention",),
+        lambda row, text: text.startswith("facts") and "[...] is looser" in text,
+        "what has an unknown rank may stretch the leading axes; OpenVINO's inference takes it to have none",
+    ),
+    Known(("RandomUniform",), _says("facts"), "of a shape whose length is bounded OpenVINO takes the bound for its length"),
+    Known(("ErfInv",), _says("values"), "the plugin's approximation is out by up to 1 in 2,000"),
     Known(("Unique",), _says("facts"), "an axis that may have no slice may have no unique one; OpenVINO counts one at least"),
 )
 
