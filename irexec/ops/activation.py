@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
+from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
 from irexec.kernels.special import erf
 from irexec.ops.registry import op
@@ -102,6 +104,30 @@ def prelu_1(data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         slope = slope.reshape((1, -1) + (1,) * (data.ndim - 2))
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(data < 0, data * slope, data)
+
+
+@prelu_1.bind
+def _prelu_1_bind(data: Fact, slope: Fact) -> Callable[..., np.ndarray] | None:
+    """Known slopes: the positive part and the sloped negative part added, without a choice for every number."""
+    slopes = slope.known
+    if data.element is not F32 or data.shape is None or slopes is None or not np.isfinite(slopes).all():
+        return None
+    if slopes.ndim == 1 and len(data.shape) > 1:
+        if not isinstance(data.shape[1], int):
+            return None
+        if slopes.shape[0] == data.shape[1]:
+            slopes = slopes.reshape((1, -1) + (1,) * (len(data.shape) - 2))
+
+    def prelu(data: np.ndarray, _: np.ndarray) -> np.ndarray:
+        # A row of zeros: with a single number these functions are four times slower.
+        zeros = np.zeros(data.shape[-1:], data.dtype)
+        out = np.asarray(np.minimum(data, zeros))
+        with np.errstate(over="ignore"):
+            out *= slopes
+        out += np.maximum(data, zeros)
+        return out
+
+    return prelu
 
 
 @prelu_1.facts

@@ -1,5 +1,7 @@
 """Rows of FakeQuantize."""
 
+import numpy as np
+
 from tests.support.cases import case, facts_case, random, refuses, typed
 
 X = random("f32", 2, 3, 4, low=-3, high=3)
@@ -20,6 +22,30 @@ ROWS = [
         [[[1.0]]],
         levels="16",
         id="one range a channel",
+    ),
+    # By the formula of the specification; of NaN nothing else can come.
+    case(
+        "FakeQuantize",
+        1,
+        [-np.inf, np.inf, np.nan, 0.0],
+        -1.0,
+        1.0,
+        -3.0,
+        5.0,
+        levels="3",
+        gives=np.float32([-3, 5, np.nan, 1]),
+        id="numbers that are none",
+    ),
+    case(
+        "FakeQuantize",
+        1,
+        random("f32", 2, 3, 4, low=-3, high=3),
+        random("f32", 3, 1, low=-2, high=-1),
+        random("f32", 3, 1, low=1, high=2),
+        random("f32", 3, 1, low=-2, high=-1, seed=1),
+        2.0,
+        levels="17",
+        id="bounds for each row",
     ),
     case("FakeQuantize", 1, [0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
     case("FakeQuantize", 1, random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
