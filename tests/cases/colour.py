@@ -39,7 +39,7 @@ def _from(layout: str, to: str) -> list[Row]:
         refuses(type, 8, "u8[1,6,4,3]", says="expected 1", id="channels"),
         refuses(type, 8, "i32[1,6,4,1]", says="neither u8 nor a float", id="i32"),
         refuses(type, 8, "u8[6,4,1]", says="rank 3", id="rank"),
-        refuses(type, 8, "u8[1,480,640,1]", *(f"u8[1,240,300,{part[3]}]" for part in parts), says="do not fit", id="planes"),
+        refuses(type, 8, "u8[1,480,640,1]", *(f"u8[1,240,300,{part[3]}]" for part in parts), says="do not fit", id="planes of other sizes"),
     ]
 
 

@@ -207,6 +207,12 @@ MATRIX, MULTI = "MatrixNms", "MulticlassNms"
 BIG = _corners(5, 2, 6, size=10)
 VOID = (np.zeros((0, 6), np.float32), np.zeros((0, 1), np.int64))
 TOUCHING = np.array([[[0, 0, 2, 2], [3, 0, 5, 2], [2, 0, 4, 2], [2.5, 0, 2.5, 2]]], np.float32)
+
+
+def _said(attributes: dict[str, str]) -> str:
+    return " ".join(f"{name} {value}" for name, value in attributes.items())
+
+
 LIMITS = (
     {"nms_top_k": "2"}, {"keep_top_k": "3"}, {"nms_top_k": "3", "keep_top_k": "20"}, {"background_class": "0"}, {"background_class": "2"},
     {"background_class": "7"}, {"background_class": "1", "keep_top_k": "4"}, {"score_threshold": "0.5"}, {"output_type": "i32"},
@@ -217,7 +223,7 @@ for type, since, plain in ((MATRIX, 8, {}), (MULTI, 8, {"iou_threshold": "0.31"}
             texts = plain | {"sort_result_type": order, "sort_result_across_batch": across}
             ROWS.append(case(type, since, BOXES, SCORES, id=f"sorted by {order}, across {across}", **texts))
     for limits in LIMITS:
-        ROWS.append(case(type, since, BOXES, SCORES, id=" ".join(f"{k} {v}" for k, v in limits.items()), **(plain | limits)))
+        ROWS.append(case(type, since, BOXES, SCORES, id=_said(limits), **(plain | limits)))
     ROWS += [
         case(type, since, BIG, SCORES, normalized="false", id="not normalized", **plain),
         case(type, since, BIG, SCORES, normalized="true", id="normalized", **plain),
@@ -284,7 +290,7 @@ for order in ("none", "score", "classid"):
         texts = {"iou_threshold": "0.31", "sort_result_type": order, "sort_result_across_batch": across}
         ROWS.append(case(MULTI, 9, OWN, OWN_SCORES, [2, 0, 5], id=f"own boxes, sorted by {order}, across {across}", **texts))
 ROWS += [
-    *(case(MULTI, 9, OWN, OWN_SCORES, [3, 4], iou_threshold="0.31", id=f"own boxes, {' '.join(k)}", **k) for k in LIMITS),
+    *(case(MULTI, 9, OWN, OWN_SCORES, [3, 4], iou_threshold="0.31", id=f"own boxes, {_said(k)}", **k) for k in LIMITS),
     case(MULTI, 9, OWN, OWN_SCORES, [3, 4], iou_threshold="0.8", nms_eta="0.7", normalized="false", id="own boxes, nms_eta"),
     case(MULTI, 9, OWN, OWN_SCORES, typed("i32", [3, 2]), iou_threshold="0.5", id="own boxes, some of none"),
     case(MULTI, 9, typed("f16", OWN), typed("f16", OWN_SCORES), [7], iou_threshold="0.5", id="own boxes, f16"),
