@@ -125,6 +125,11 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: text.startswith("values:") and any(x.array.size > 1 for x in row.inputs[1:]),
         "the plugin takes constant bounds of one rank with the data along another axis; as Parameters it takes them right",
     ),
+    Known(
+        ("ReduceMax", "ReduceMin"),
+        lambda row, _: row.inputs[0].array.size == 0,
+        "of nothing the least float is -inf; the plugin has f32's least finite number",
+    ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _says("facts"), "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(

@@ -14,7 +14,8 @@ DRAWS = Table()
 
 @DRAWS.row(("Reshape", 1))
 def reshape(d: Draw, type: str, since: int) -> Case:
-    shape, special = d.shape(), d.chance()
+    special = d.chance()
+    shape = d.shape(empty=0 if special else 0.02)
     left, target = int(np.prod(shape)), []
     for i in range(d.size(0, 4)):
         copied = shape[i] if special and i < len(shape) and d.chance(0.3) else 0
