@@ -55,8 +55,26 @@ class Expression:
     def __gt__(self, other: Expression | float) -> Expression:
         return self._with("Greater", self, other)
 
+    def __le__(self, other: Expression | float) -> Expression:
+        return self._with("LessEqual", self, other)
+
+    def __ge__(self, other: Expression | float) -> Expression:
+        return self._with("GreaterEqual", self, other)
+
     def __or__(self, other: Expression) -> Expression:
         return self._with("LogicalOr", self, other)
+
+    def __and__(self, other: Expression) -> Expression:
+        return self._with("LogicalAnd", self, other)
+
+    def __invert__(self) -> Expression:
+        return self._of("LogicalNot")
+
+    def __pow__(self, other: Expression | float) -> Expression:
+        return self._with("Power", self, other)
+
+    def __rpow__(self, other: float) -> Expression:
+        return self._with("Power", other, self)
 
     def equals(self, other: Expression | float) -> Expression:
         return self._with("Equal", self, other)
@@ -88,6 +106,29 @@ class Expression:
     def total(self, axis: int) -> Expression:
         """The sum along an axis, which stays with size 1."""
         return Expression(self.b, self.b.emit("ReduceSum", self.value, [axis], keep_dims=True))
+
+    def sqrt(self) -> Expression:
+        return self._of("Sqrt")
+
+    def log(self) -> Expression:
+        return self._of("Log")
+
+    def exp(self) -> Expression:
+        return self._of("Exp")
+
+    def tanh(self) -> Expression:
+        return self._of("Tanh")
+
+    def cos(self) -> Expression:
+        return self._of("Cos")
+
+    def rounded(self) -> Expression:
+        """To the nearest whole number, of two the even one."""
+        return self._of("Round", mode="half_to_even")
+
+    def unsqueezed(self, *axes: int) -> Expression:
+        """With axes of size 1 put in."""
+        return Expression(self.b, self.b.unsqueeze(self.value, axes))
 
     def column(self) -> Expression:
         """A vector as a matrix of one column."""

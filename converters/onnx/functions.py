@@ -55,16 +55,17 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     return model
 
 
-def _untranslated(model: onnx.ModelProto) -> set[str]:
-    """The operators of ai.onnx that have no translation."""
-    opset = opsets_of(model)[""]
-    return {node.op_type for node in every_node(model.graph) if not domain_of(node) and find(node.op_type, "", opset) is None}
+def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
+    """The operators, each with its domain, that have no translation."""
+    opsets = opsets_of(model)
+    operators = {(domain_of(node), node.op_type) for node in every_node(model.graph)}
+    return {(domain, operator) for domain, operator in operators if find(operator, domain, opsets.get(domain, 1)) is None}
 
 
-def _with_body(operator: str, opset: int) -> defs.OpSchema | None:
+def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
     """The schema of an operator that ONNX defines by a body of others."""
     try:
-        schema = defs.get_schema(operator, opset, "")
+        schema = defs.get_schema(operator, opset, domain)
     except defs.SchemaError:
         return None
     # The stubs of onnx leave these two out.
@@ -72,13 +73,13 @@ def _with_body(operator: str, opset: int) -> defs.OpSchema | None:
     return schema if versions else None
 
 
-def _expanded(model: onnx.ModelProto, operator: str) -> onnx.ModelProto:
+def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelProto:
     """The model with the bodies of an operator, or as it is if ONNX cannot give them or they have what has no translation."""
-    schema = _with_body(operator, opsets_of(model)[""])
+    schema = _with_body(*operator, opsets_of(model).get(operator[0], 1))
     if schema is None:
         return model
     try:
-        expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [("", operator)], inline_schema_functions=True)
+        expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [operator], inline_schema_functions=True)
     except Exception:
         # As above; the operator is then reported as one without a translation.
         return model
@@ -93,7 +94,7 @@ def _with_defaults(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelP
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for node in every_node(copy.graph):
-        if node.op_type != schema.name or domain_of(node):
+        if (domain_of(node), node.op_type) != (schema.domain, schema.name):
             continue
         given = {attribute.name for attribute in node.attribute}
         defaults = (attribute.default_value for name, attribute in schema.attributes.items() if name not in given)

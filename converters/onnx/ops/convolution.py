@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 
 from converters.onnx.context import Context
+from converters.onnx.expression import Expression
 from converters.onnx.ops.activation import activated
 from converters.onnx.ops.windows import Windows, one_each
 from converters.onnx.registry import translates
@@ -143,3 +144,22 @@ def deform_conv(
         bilinear_interpolation_pad=True, **windows.attributes(),
     )  # fmt: skip
     return with_bias(b, y, bias, rank + 2)
+
+
+@translates("CausalConvWithState", since=27)
+def causal_conv_with_state(
+    b: Context, x: Value, w: Value, bias: Value | None = None, past_state: Value | None = None, *, activation: str = "none"
+) -> tuple[Value, ...]:
+    """Each channel by itself, along the past state and the data; the end of both is the state to come."""
+    if activation not in ("none", "silu", "swish"):
+        raise OpError(f"activation is {activation!r}, expected none, silu or swish")
+    channels, _, kernel = b.static(w, "the weights")
+    if past_state is not None:
+        padded = b.emit("Concat", past_state, x, axis=2)
+    else:
+        padded = b.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], b.constant(0, x), pad_mode="constant")
+    windows = Windows.of([kernel], None, None, None, "NOTSET")
+    y = with_bias(b, convolved(b, padded, w, channels, windows), bias, 3)
+    y = y if activation == "none" else b.emit("Swish", y)
+    length = Expression(b, b.size(padded, 2)).unsqueezed(0)
+    return y, b.emit("Slice", padded, (length - (kernel - 1)).value, length.value, [1], [2])

@@ -149,3 +149,8 @@ def space_to_depth(b: Context, x: Value, *, blocksize: int, mode: str = "DCR") -
 def _check_mode(mode: str) -> None:
     if mode not in ("DCR", "CRD"):
         raise OpError(f"mode is {mode!r}, expected DCR or CRD")
+
+
+@translates("ReverseSequence", since=10)
+def reverse_sequence(b: Context, x: Value, sequence_lens: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Value:
+    return b.emit("ReverseSequence", x, sequence_lens, batch_axis=batch_axis, seq_axis=time_axis)

@@ -60,3 +60,20 @@ def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Va
     diagonal = Expression(b, b.constant(0) if k is None else b.scalar(b.convert(k, I64)))
     outside = distance < diagonal if upper else distance > diagonal
     return b.emit("Select", outside.value, b.constant(0, x), x)
+
+
+@translates("TensorScatter", since=24)
+def tensor_scatter(
+    b: Context, past_cache: Value, update: Value, write_indices: Value | None = None, *, mode: str = "linear", axis: int = -2
+) -> Value:
+    """A stretch of the cache, which may go round its end, replaced; each sample of the batch has a start of its own."""
+    if mode not in ("linear", "circular"):
+        raise OpError(f"mode is {mode!r}, expected linear or circular")
+    rank, place = b.rank(past_cache), b.axis(axis, past_cache)
+    index = counting(b, 0, Expression(b, b.size(update, place)), I64).unsqueezed(*(i for i in range(rank) if i != place))
+    if write_indices is not None:
+        index = Expression(b, b.convert(write_indices, I64)).unsqueezed(*range(1, rank)) + index
+    if mode == "circular":
+        index = index.modulo(Expression(b, b.size(past_cache, place)))
+    wide = b.full(index.value, b.shape_of(update))
+    return b.emit("ScatterElementsUpdate", past_cache, wide, update, b.constant(place), version=3)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.context import Context
+from converters.onnx.expression import Expression, counting
 from converters.onnx.registry import translates
+from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 _END = int(np.iinfo(np.int64).max)
@@ -66,3 +68,22 @@ def _arg(b: Context, x: Value, mode: str, axis: int, keepdims: int, last: int) -
 @translates("CumSum", since=11)
 def cum_sum(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
     return b.emit("CumSum", x, b.scalar(axis), exclusive=bool(exclusive), reverse=bool(reverse))
+
+
+@translates("CumProd", since=26)
+def cum_prod(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
+    """IR has no running product: each number gets a row of those that count for it. The axis is brought to the end for that."""
+    rank = b.rank(x)
+    last = Expression(b, b.constant(rank - 1))
+    place = Expression(b, b.scalar(b.convert(axis, I64))).modulo(rank)
+    here = Expression(b, b.constant(np.arange(rank)))
+    swapped = here.equals(place).choose(last, here.equals(last).choose(place, here)).value
+    moved = b.emit("Transpose", x, swapped)
+    numbers = counting(b, 0, Expression(b, b.size(moved, rank - 1)), I64)
+    row = numbers.column()
+    if reverse:
+        counts = numbers > row if exclusive else numbers >= row
+    else:
+        counts = numbers < row if exclusive else numbers <= row
+    parts = counts.choose(Expression(b, moved).unsqueezed(rank - 1), Expression(b, b.constant(1, x)))
+    return b.emit("Transpose", b.emit("ReduceProd", parts.value, [rank], keep_dims=False), swapped)

@@ -1,0 +1,243 @@
+"""Attention: as IR's operation where it can be, else as products and a softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from converters.onnx.context import Context
+from converters.onnx.expression import Expression, counting
+from converters.onnx.registry import translates
+from converters.onnx.tensors import element_of
+from irexec.errors import OpError
+from irexec.ir.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
+from irexec.ir.graph import Value
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Queries, keys and values, (batch, heads, length, size), as many heads in each."""
+
+    query: Value
+    key: Value
+    value: Value
+
+
+@dataclass
+class Mask:
+    """Which keys a query sees: a boolean, and numbers to be added to the scores. Either may be missing."""
+
+    allowed: Expression | None = None
+    bias: Value | None = None
+
+    def restrict(self, allowed: Expression) -> None:
+        self.allowed = allowed if self.allowed is None else self.allowed & allowed
+
+    def add(self, b: Context, bias: Value) -> None:
+        self.bias = bias if self.bias is None else b.emit("Add", self.bias, bias)
+
+    def given(self, b: Context, mask: Value) -> None:
+        """A mask as ONNX gives it: what is seen, or numbers."""
+        if b.element(mask) is BOOLEAN:
+            self.restrict(Expression(b, mask))
+        else:
+            self.add(b, mask)
+
+    def merged(self, b: Context, kind: Element) -> Value | None:
+        """One mask for IR's operation."""
+        if self.bias is None:
+            return None if self.allowed is None else self.allowed.value
+        if self.allowed is None:
+            return b.convert(self.bias, kind)
+        return self.allowed.choose(Expression(b, b.convert(self.bias, kind)), Expression(b, b.constant(float("-inf"), kind))).value
+
+
+def split_heads(b: Context, x: Value, heads: int) -> Value:
+    """(batch, length, heads * size) to (batch, heads, length, size)."""
+    width = b.sizes(x)[2]
+    if heads < 1 or (isinstance(width, int) and width % heads):
+        raise OpError(f"the width of {b.fact(x)} cannot be split into {heads} heads")
+    size = width // heads if isinstance(width, int) else -1
+    return b.transpose(b.emit("Reshape", x, [0, 0, heads, size], special_zero=True), [0, 2, 1, 3])
+
+
+def join_heads(b: Context, x: Value) -> Value:
+    """(batch, heads, length, size) to (batch, length, heads * size)."""
+    heads, _, size = b.sizes(x)[1:]
+    width = heads * size if isinstance(heads, int) and isinstance(size, int) else -1
+    return b.emit("Reshape", b.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
+
+
+def repeat_heads(b: Context, x: Value, heads: int) -> Value:
+    """Each head of keys or values as often as ``heads`` asks for, one after the other."""
+    have = b.sizes(x)[1]
+    if not isinstance(have, int) or have < 1 or heads % have:
+        raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
+    return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
+
+
+def with_past(b: Context, past: Value | None, x: Value) -> Value:
+    return x if past is None else b.emit("Concat", past, x, axis=2)
+
+
+def causal(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, behind: int = 0) -> Expression:
+    """Whether query i sees key j: i + offset - before <= j <= i + offset + behind; -1 is no bound on one side.
+
+    ``offset`` is a number, or one for each of the batch; the result is (length, keys), or (batch, 1, length, keys).
+    """
+    rows, columns = (counting(b, 0, Expression(b, b.size(x, 2)), I64) for x in (query, key))
+    place = rows.column()
+    if offset is not None:
+        if b.rank(offset.value) == 1:
+            offset = offset.unsqueezed(1, 2, 3)
+        place = place + offset
+    if behind < 0:
+        return columns >= place - before
+    near = columns <= (place + behind if behind else place)
+    return near if before < 0 else near & (columns >= place - before)
+
+
+def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, triangle: bool = False) -> Value:
+    """IR's attention; a query that sees nothing gets 0, where IR's softmax gives NaN. ``triangle``: query i sees keys up to i."""
+    kind = b.element(heads.query)
+    merged = mask.merged(b, kind)
+    factor = None if scale is None else b.constant(scale, kind)
+    if factor is not None and merged is None:
+        merged = b.constant(0, kind)
+    y = b.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=triangle)
+    blind = _blind(b, mask, kind)
+    return y if blind is None else blind.choose(0, Expression(b, y)).value
+
+
+def _blind(b: Context, mask: Mask, kind: Element) -> Expression | None:
+    """Which rows of the scores have no key; None if there are none for sure."""
+    known = b.known(mask.bias)
+    if mask.allowed is None and (mask.bias is None or (known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all()))):
+        return None
+    merged = mask.merged(b, kind)
+    if merged is None:
+        return None
+    if b.rank(merged) < 2:
+        merged = b.unsqueeze(merged, [0] * (2 - b.rank(merged))) if b.rank(merged) else b.unsqueeze(merged, [0, 1])
+    if b.element(merged) is BOOLEAN:
+        seen = b.known(merged)
+        if seen is not None and bool(seen.any(-1).all()):
+            return None
+        return ~Expression(b, b.emit("ReduceLogicalOr", merged, [-1], keep_dims=True))
+    return Expression(b, b.emit("ReduceMax", merged, [-1], keep_dims=True)).equals(float("-inf"))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The attention written out, where more than the result is wanted of it."""
+
+    b: Context
+    heads: Heads
+    mask: Mask
+    scale: float | None
+    softcap: float = 0.0
+    precision: Element | None = None
+
+    def stages(self) -> tuple[Value, list[Value]]:
+        """The result; and the scores as they are, with softcap, with the mask too, and the weights."""
+        b, kind = self.b, self.b.element(self.heads.query)
+        plain = Expression(b, b.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
+        capped = (plain / self.softcap).tanh() * self.softcap if self.softcap else plain
+        merged, blind = self.mask.merged(b, kind), _blind(b, self.mask, kind)
+        masked = capped
+        if merged is not None:
+            added = Expression(b, merged)
+            low = Expression(b, b.constant(float("-inf"), kind))
+            masked = added.choose(capped, low) if b.element(merged) is BOOLEAN else capped + added
+        weights = Expression(b, b.emit("Softmax", b.convert(masked.value, self.precision or kind), axis=-1))
+        if blind is not None:
+            weights = blind.choose(0, weights)
+        weights = weights.to(kind)
+        y = b.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
+        return y, [plain.value, capped.value, masked.value, weights.value]
+
+    def _scaled(self, kind: Element) -> tuple[Value, Value]:
+        """Queries and keys, each with the root of the scale."""
+        b = self.b
+        if self.scale is not None:
+            root = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))
+        else:
+            size = b.sizes(self.heads.query)[3]
+            if isinstance(size, int):
+                root = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
+            else:
+                root = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
+        return (Expression(b, self.heads.query) * root).value, (Expression(b, self.heads.key) * root).value
+
+
+@translates("Attention", since=23)
+def attention(
+    b: Context, query: Value, key: Value, value: Value, attn_mask: Value | None = None, past_key: Value | None = None,
+    past_value: Value | None = None, nonpad_kv_seqlen: Value | None = None, *, is_causal: int = 0, scale: float | None = None,
+    q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0, softmax_precision: int | None = None,
+    qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """Keys and values of the past come first. Source: ONNX Attention-25."""
+    flat = b.rank(query, "the queries") == 3
+    if flat:
+        if not q_num_heads or not kv_num_heads:
+            raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
+        query, key, value = (split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+    present = with_past(b, past_key, key), with_past(b, past_value, value)
+    count = b.sizes(query)[1]
+    if not isinstance(count, int):
+        raise OpError(f"the number of heads of the queries {b.fact(query)} is not known")
+    heads = Heads(query, *(repeat_heads(b, x, count) for x in present))
+    mask = Mask()
+    if attn_mask is not None:
+        mask.given(b, _lengthened(b, attn_mask, heads.key, nonpad_kv_seqlen))
+    offset = _offset(b, query, past_key, nonpad_kv_seqlen)
+    windowed = left_window_size >= 0 or right_window_size >= 0
+    precision = None if softmax_precision is None else element_of(softmax_precision)
+    fused = not softcap and not b.wants(3) and _is_natural(precision, b.element(query))
+    triangle = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
+    if not triangle and (is_causal or windowed):
+        mask.restrict(causal(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size))
+    if nonpad_kv_seqlen is not None:
+        columns = counting(b, 0, Expression(b, b.size(heads.key, 2)), I64)
+        mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueezed(1, 2, 3))
+    if fused:
+        y, scores = attend(b, heads, mask, scale, triangle), None
+    else:
+        if qk_matmul_output_mode not in (0, 1, 2, 3):
+            raise OpError(f"qk_matmul_output_mode is {qk_matmul_output_mode}, expected 0 to 3")
+        y, stages = Scores(b, heads, mask, scale, softcap, precision).stages()
+        scores = stages[qk_matmul_output_mode]
+    return join_heads(b, y) if flat else y, *present, scores
+
+
+def _is_natural(precision: Element | None, kind: Element) -> bool:
+    """Whether the softmax is asked for in the precision in which IR's attention computes."""
+    return precision is None or precision is kind or (precision is F32 and kind in (F16, BF16)) or (kind is F64 and precision is F64)
+
+
+def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
+    """How many keys come before the first query: a number, one for each of the batch, or None for 0."""
+    if past is not None:
+        return Expression(b, b.size(past, 2))
+    if valid is not None:
+        return Expression(b, b.convert(valid, I64)) - Expression(b, b.size(query, 2))
+    return None
+
+
+def _lengthened(b: Context, mask: Value, key: Value, valid: Value | None) -> Value:
+    """A mask for fewer keys than there are hides the others."""
+    have, want = b.sizes(mask, "the mask")[-1], b.sizes(key, "the keys")[2]
+    if isinstance(have, int) and isinstance(want, int):
+        more: list[int] | Value = [0] * (b.rank(mask) - 1) + [max(want - have, 0)]
+        if have >= want:
+            return mask
+    elif valid is None:
+        return mask
+    else:
+        lacking = Expression(b, b.size(key, 2)) - Expression(b, b.size(mask, b.rank(mask) - 1))
+        more = b.emit("Concat", b.constant([0] * (b.rank(mask) - 1)), lacking.most(0).unsqueezed(0).value, axis=0)
+    boolean = b.element(mask) is BOOLEAN
+    fill = b.constant(False, BOOLEAN) if boolean else b.constant(float("-inf"), mask)
+    return b.emit("Pad", mask, [0] * b.rank(mask), more, fill, pad_mode="constant")
