@@ -112,8 +112,8 @@ KNOWN: tuple[Known, ...] = (
     Known(("Unique",), _says("findings"), "of an axis that is not known OpenVINO infers what it does of none"),
     Known(
         ("Unique",),
-        lambda row, text: len(row.inputs) > 1 and row.inputs[0].array.shape[int(row.inputs[1].array.item())] == 1,
-        "of a single slice the plugin leaves the places as they were in memory",
+        lambda row, text: len(row.inputs) > 1 and _of("u8")(row, text) and text.startswith("values"),
+        "of bytes along an axis the plugin leaves the places as they were in memory",
     ),
     Known(
         ("Squeeze",),
