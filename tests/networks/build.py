@@ -10,10 +10,10 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.networks import assorted, audio, compressed, convolutional, detection, diffusion, language, recurrent, vision
+from tests.networks import assorted, audio, compressed, convolutional, detection, diffusion, exported, language, recurrent, vision
 from tests.networks.network import BUILDERS, build
 
-FAMILIES = (convolutional, detection, vision, language, recurrent, diffusion, audio, compressed, assorted)
+FAMILIES = (convolutional, detection, vision, language, recurrent, diffusion, audio, compressed, assorted, exported)
 
 
 def main() -> None:

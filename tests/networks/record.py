@@ -24,7 +24,7 @@ LEFT_OUT = (
     "gpt2_eager", "llama_eager", "vit_eager", "bert_eager", "t5_half", "llama_int8_asym", "llama_int4_sym",
     "mobilenet_v2", "efficientnet", "clip", "detr", "bigru_tagger", "lstm_tagger",
     "albert", "beit", "bloom", "dpt", "fnet", "gpt_neox", "mistral", "mobilevit", "mpnet", "phi3", "poolformer", "regnet", "roformer",
-    "upernet", "wav2vec2", "xlm_roberta", "xlnet",
+    "upernet", "wav2vec2", "xlm_roberta", "xlnet", "unet_exported", "swin_exported", "convnext_exported", "bert_exported", "gru_exported",
 )  # fmt: skip
 
 
