@@ -31,8 +31,12 @@ def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder / f"{request.param}.xml"
 
 
-def test_agrees_with_openvino(kept: Path) -> None:
-    model = irexec.read_model(kept)
+@pytest.fixture(scope="module")
+def model(kept: Path) -> irexec.Model:
+    return irexec.read_model(kept)
+
+
+def test_agrees_with_openvino(kept: Path, model: irexec.Model) -> None:
     errors = [finding for finding in irexec.validate(model) if finding.severity == "error"]
     assert errors == []
     compiled = irexec.compile_model(model)
@@ -42,16 +46,15 @@ def test_agrees_with_openvino(kept: Path) -> None:
             assert difference(array, answers[f"{i}.{j}"]) < TOLERANCE, f"run {i}, output {name!r}"
 
 
-def test_plain_kernels_agree(kept: Path) -> None:
+def test_plain_kernels_agree(kept: Path, model: irexec.Model) -> None:
     """Without any of the fast ways, on the first run."""
-    compiled = irexec.compile_model(irexec.read_model(kept), optimize=False)
+    compiled = irexec.compile_model(model, optimize=False)
     answers = np.load(kept.with_suffix(".npz"))
     for j, (name, array) in enumerate(compiled(feeds(kept, compiled.inputs)[0]).items()):
         assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}"
 
 
-def test_shapes_are_known_as_well_as_openvino_knows_them(kept: Path) -> None:
-    model = irexec.read_model(kept)
+def test_shapes_are_known_as_well_as_openvino_knows_them(model: irexec.Model) -> None:
     facts = propagate(model).facts
     looser = []
     for value in (value for node in model.nodes for value in node.outputs):
@@ -64,7 +67,7 @@ def test_shapes_are_known_as_well_as_openvino_knows_them(kept: Path) -> None:
     assert looser == []
 
 
-def test_written_again_it_is_the_same_file(kept: Path) -> None:
-    xml, weights = io.write_text(io.read(kept))
+def test_written_again_it_is_the_same_file(kept: Path, model: irexec.Model) -> None:
+    xml, weights = io.write_text(model)
     assert weights == kept.with_suffix(".bin").read_bytes()
     assert xml.split() == kept.read_bytes().replace(b" />", b"/>").split()
