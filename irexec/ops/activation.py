@@ -142,7 +142,7 @@ def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
 @op("Swish", since=4, widen=True, tolerance=2e-6)
 def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
     """x / (1 + exp(-beta * x)), beta 1 unless given. Source: Swish-4."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         scaled = -data if beta is None else -data * beta.reshape(-1)[0]
         return data / (1 + np.exp(scaled))
 
@@ -158,10 +158,11 @@ def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
 
 def _gelu(data: np.ndarray, mode: str) -> np.ndarray:
     kind = data.dtype.type
-    if mode == "erf":
-        return kind(0.5) * data * (1 + erf(data * kind(math.sqrt(0.5))))
-    inner = kind(math.sqrt(2 / math.pi)) * (data + kind(0.044715) * data * data * data)
-    return kind(0.5) * data * (1 + np.tanh(inner))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if mode == "erf":
+            return kind(0.5) * data * (1 + erf(data * kind(math.sqrt(0.5))))
+        inner = kind(math.sqrt(2 / math.pi)) * (data + kind(0.044715) * data * data * data)
+        return kind(0.5) * data * (1 + np.tanh(inner))
 
 
 @op("Gelu", since=2, widen=True, tolerance=4e-6)

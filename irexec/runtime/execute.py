@@ -52,8 +52,10 @@ def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarr
         if slot >= 0:
             slots[slot] = array
     staged = Staged(state)
-    for step in plan.steps:
-        _do(step, slots, staged)
+    # What comes of infinities and NaN is specified, and nothing to warn of.
+    with np.errstate(all="ignore"):
+        for step in plan.steps:
+            _do(step, slots, staged)
     state.update(staged.written)
     return [slots[slot].copy() if copied else slots[slot] for slot, copied in zip(plan.targets, plan.copied, strict=True)]
 
