@@ -42,7 +42,7 @@ def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str,
 
     Nothing is computed that is large, random or depends on state; what bounds leave undecided is left out.
     """
-    if not definition.deterministic or definition.stateful or any(fact.value is not None for fact in outputs):
+    if not definition.deterministic or not definition.followed or definition.stateful or any(fact.value is not None for fact in outputs):
         return tuple(outputs)
     if not all(_is_small(fact) for fact in outputs) or any(fact.value is None for fact in inputs):
         return tuple(outputs)

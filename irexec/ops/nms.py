@@ -84,7 +84,7 @@ def _suppressed(
 _THRESHOLDS = ("iou_threshold", "score_threshold", "soft_nms_sigma")
 
 
-@op("NonMaxSuppression", since=1, tolerance=1e-5)
+@op("NonMaxSuppression", since=1, tolerance=1e-5, followed=False)
 def non_max_suppression_1(
     boxes: np.ndarray,
     scores: np.ndarray,
@@ -137,7 +137,7 @@ def _define_middle(since: int) -> None:
         return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)[0]
 
     kernel.__doc__ = f"NonMaxSuppression-1 with a choice of the result's integers. Source: NonMaxSuppression-{since}."
-    definition = op("NonMaxSuppression", since, tolerance=1e-5)(kernel)
+    definition = op("NonMaxSuppression", since, tolerance=1e-5, followed=False)(kernel)
 
     @definition.facts
     def facts(

@@ -85,6 +85,7 @@ class OpDef:
         inplace: the first output may take the memory of the first input.
         view: an output may be a view of an input.
         deterministic: the same inputs give the same outputs.
+        followed: its value is followed through a graph before it runs; not where OpenVINO declares another shape than it gives.
         stateful: it reads or writes variables.
         tolerance: the relative error allowed in f32 against the plain kernel or a golden.
         ignores: attributes that other writers add and that mean nothing.
@@ -102,6 +103,7 @@ class OpDef:
     inplace: bool = False
     view: bool = False
     deterministic: bool = True
+    followed: bool = True
     stateful: bool = False
     tolerance: float = 1e-6
     ignores: tuple[str, ...] = ()
