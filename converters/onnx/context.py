@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,10 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
 
+Capture = Callable[[Value], Value]
+Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[Value]], list[Value]]
+
+
 class Context:
     """The builder from where one ONNX node stands.
 
@@ -24,11 +28,14 @@ class Context:
         builder: takes the layers.
         node: the ONNX node.
         opset: the version of its domain.
+        capture: what a value of the graph in which the node stands is in the builder; it is another
+            one in a body.
         outputs: whether each output of the node is wanted.
     """
 
-    def __init__(self, builder: Builder, node: onnx.NodeProto, opset: int) -> None:
-        self.builder, self.node, self.opset = builder, node, opset
+    def __init__(self, builder: Builder, node: onnx.NodeProto, opset: int, subgraphs: Subgraphs, capture: Capture | None = None) -> None:
+        self.builder, self.node, self.opset, self._subgraphs = builder, node, opset, subgraphs
+        self.capture: Capture = capture or (lambda value: value)
         self.outputs = [bool(name) for name in node.output]
         self.name = node.name or next(filter(None, node.output), node.op_type)
 
@@ -42,6 +49,14 @@ class Context:
         Inputs are Values, or lists of integers. It is called after the ONNX node; see Builder.emit.
         """
         return self.builder.emit(type, *inputs, name=f"{self.name}/{type}", **attributes)
+
+    def inside(self, builder: Builder, capture: Capture) -> Context:
+        """The same node as seen from a body, which ``builder`` builds."""
+        return Context(builder, self.node, self.opset, self._subgraphs, capture)
+
+    def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
+        """The outputs of a subgraph of the node, translated into the builder; ``inputs`` stand for its own."""
+        return self._subgraphs(self, graph, inputs)
 
     def constant(self, value: Any, like: Value | Element | None = None) -> Value:
         """A constant, of the element type of ``like`` if given; else ints are i64 and floats f32."""

@@ -129,6 +129,12 @@ def _used(node: onnx.NodeProto) -> Iterator[str]:
     yield from node.input
     for attribute in node.attribute:
         for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
-            for inner in subgraph.node:
-                yield from _used(inner)
-            yield from (output.name for output in subgraph.output)
+            needed = {name for inner in subgraph.node for name in _used(inner)} | {output.name for output in subgraph.output}
+            yield from needed - _own(subgraph)
+
+
+def _own(graph: onnx.GraphProto) -> set[str]:
+    """The names that a subgraph gives itself; the graphs around may have them too."""
+    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
+    names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
+    return names | {name for node in graph.node for name in node.output}

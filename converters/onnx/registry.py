@@ -19,7 +19,7 @@ from typing import Any
 # What an annotation says of an attribute, in ONNX's words.
 _KINDS = {
     "int": "INT", "float": "FLOAT", "str": "STRING", "list[int]": "INTS", "list[float]": "FLOATS", "list[str]": "STRINGS",
-    "TensorProto": "TENSOR", "SparseTensorProto": "SPARSE_TENSOR",
+    "TensorProto": "TENSOR", "SparseTensorProto": "SPARSE_TENSOR", "GraphProto": "GRAPH",
 }  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class Translation:
         attributes: by name, the types that each may have: INT, FLOATS, ...
         required: the names of those without a default.
         least_inputs, most_inputs: how many inputs it takes; None for any number.
+        named_inputs: how many of them have a name; those that follow are all needed.
     """
 
     since: int
@@ -41,6 +42,7 @@ class Translation:
     required: frozenset[str]
     least_inputs: int
     most_inputs: int | None
+    named_inputs: int
 
 
 _TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
@@ -80,6 +82,7 @@ def add(
         frozenset(p.name for p in keyword if p.default is p.empty),
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
+        len(positional),
     )
     _TRANSLATIONS.setdefault((domain, type), []).append(translation)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, declare
 from irexec.analysis.propagate import Walker
 from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Constant
@@ -37,10 +37,15 @@ class Builder:
         self._walker = Walker(tolerant=False)
         self._names: set[str] = set()
 
-    def parameter(self, element: Element, shape: PartialShape, name: str, names: Sequence[str] = ()) -> Value:
-        """An input of the model; a Dim's symbol is kept in its fact but cannot be written."""
+    def parameter(
+        self, element: Element, shape: PartialShape, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None
+    ) -> Value:
+        """An input of the model; a Dim's symbol is kept in its fact but cannot be written.
+
+        ``value`` is what is known of the numbers that the Parameter of a body will have.
+        """
         node = self._node("Parameter", "opset1", name, {"shape": write_shape(shape), "element_type": element.name})
-        return self._output(node, Fact(element, shape), names)
+        return self._output(node, 0, Fact(element, shape, value), names)
 
     def constant(self, array: Any, element: Element | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
         """A constant: Python ints are i64 and floats f32 unless ``element`` says otherwise.
@@ -77,7 +82,8 @@ class Builder:
             version: the opset (or namespace) of the operation; the newest unless told.
             name: the layer's name; made unique if it is taken.
             names: tensor names of the first output.
-            bodies: by the IR's element name.
+            bodies: by the IR's element name; their port maps say how many outputs there are, and what
+                their layers declare becomes what follows from the inputs.
             attributes: by the kernel's parameter name; defaults are written too.
 
         Raises:
@@ -99,8 +105,9 @@ class Builder:
         copy = self._node(node.type, node.version, node.name, dict(node.attributes))
         copy.bodies, copy.constant = dict(node.bodies), node.constant
         copy.ports = [Input(value, value.fact) for value in inputs]
+        copy.outputs = [Value(copy, i) for i in range(_mapped_outputs(copy))]
         facts = as_tuple(self._walker.built(copy))
-        return tuple(self._output(copy, fact, old.names) for fact, old in zip(facts, node.outputs, strict=False))
+        return tuple(self._output(copy, i, fact, old.names) for i, (fact, old) in enumerate(zip(facts, node.outputs, strict=False)))
 
     def result(self, value: Value, name: str | None = None) -> Node:
         """An output of the model."""
@@ -157,15 +164,33 @@ class Builder:
         return free
 
     def _infer(self, node: Node, names: Sequence[str]) -> Any:
+        # The rules of control flow ask the node which of its outputs a port map means.
+        node.outputs = [Value(node, i) for i in range(_mapped_outputs(node))]
         facts = self._walker.built(node)
-        values = tuple(self._output(node, fact, names if i == 0 else ()) for i, fact in enumerate(as_tuple(facts)))
+        for body in node.bodies.values():
+            self._declare(body.graph)
+        values = tuple(self._output(node, i, fact, names if i == 0 else ()) for i, fact in enumerate(as_tuple(facts)))
         return values if isinstance(facts, tuple) else values[0]
 
-    def _output(self, node: Node, fact: Fact, names: Sequence[str]) -> Value:
-        value = Value(node, len(node.outputs), Fact(fact.element, fact.shape), list(names))
-        node.outputs.append(value)
+    def _declare(self, body: Graph) -> None:
+        """Write what has been inferred of a body on its ports and Parameters."""
+        declare(body, self._walker.inference)
+        for parameter in body.parameters:
+            parameter.attributes["shape"] = write_shape(self.fact(parameter.outputs[0]).shape)
+
+    def _output(self, node: Node, index: int, fact: Fact, names: Sequence[str]) -> Value:
+        if index == len(node.outputs):
+            node.outputs.append(Value(node, index))
+        value = node.outputs[index]
+        value.fact, value.names = Fact(fact.element, fact.shape), list(names)
         self._walker.inference.facts[value] = fact
         return value
+
+
+def _mapped_outputs(node: Node) -> int:
+    """How many outputs the port maps of a node's bodies speak of; 0 for a node without bodies."""
+    last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]
+    return max(0, max(last, default=-1) + 1 - len(node.ports))
 
 
 def packed(array: np.ndarray, element: Element) -> Constant:
