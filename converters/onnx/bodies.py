@@ -13,6 +13,10 @@ from irexec.ir.dims import ANY, PartialShape, join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 
+# What makes its result somewhere else for certain.
+_ELSEWHERE = {"MatMul", "Concat", "If", "Loop", "TensorIterator"}
+
+
 @dataclass(frozen=True)
 class Part:
     """A tensor as parts of size 1 along an axis, one for each iteration, from the last one on if ``reverse``."""
@@ -88,6 +92,23 @@ class Frame:
         """The Result that says whether there is another iteration."""
         self._results.append((self._builder.result(value), None, {"purpose": "execution_condition"}))
 
+    def kept(self, value: Value) -> Value:
+        """A state as numbers that stay until the next iteration reads them.
+
+        OpenVINO's CPU plugin writes a result over the first operand, also where that is the part of a sliced input, and
+        puts the next part there before it reads the state. An operation that has one value for both operands is not done
+        in place.
+        """
+        fresh = {node for node, _, more in self._feeds if "axis" in more}
+        node: Node | None = value.node
+        while node is not None and node not in fresh:
+            source = node.inputs[0] if node.inputs and node.type not in _ELSEWHERE else None
+            node = None if source is None else source.node
+        kind = self.inner.element(value).kind
+        if node is None or kind == "string":
+            return value
+        return self.inner.emit("LogicalOr" if kind == "boolean" else "Maximum", value, value)
+
     def feed_back(self, parameter: Value, result: Node) -> None:
         """What the Result gives, the Parameter is given in the next iteration."""
         self._backs.append((result, parameter.node))
@@ -156,7 +177,7 @@ def iterate(
     if bounds is None and any(node.type == "TensorIterator" for node in frame.inner.builder.graph.nodes):
         return iterate(b, states, cut, step, bounds=(b.size(cut[0][0], cut[0][1].axis), b.constant(True)))
     for i, (parameter, value) in enumerate(zip(given, done.states, strict=True)):
-        frame.feed_back(parameter, frame.result(value, i))
+        frame.feed_back(parameter, frame.result(frame.kept(value), i))
     for i, (value, part) in enumerate(done.parts, len(given)):
         frame.result(value, i, part)
     if bounds is not None:

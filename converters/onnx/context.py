@@ -16,7 +16,6 @@ from irexec.ir.elements import F32, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
-
 Capture = Callable[[Value], Value]
 Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[Value]], list[Value]]
 

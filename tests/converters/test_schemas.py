@@ -47,7 +47,7 @@ def test_defaults_are_those_of_the_schema(schema: defs.OpSchema) -> None:
         default = helper.get_attribute_value(attribute.default_value)
         default = default.decode() if isinstance(default, bytes) else default
         ours = parameters[name].default
-        if ours is None or (schema.name, name) in {("Clip", "min"), ("Clip", "max")}:
+        if ours is None or (schema.name, name) in {("Clip", "min"), ("Clip", "max")} or default == "foward":
             continue
         assert ours == pytest.approx(default) if isinstance(default, float) else ours == default
 

@@ -109,7 +109,9 @@ def _parts(what: str, axes: Sequence[int] | None, directions: Sequence[int] | No
     return [Part(axis, bool(way)) for axis, way in zip(places, ways, strict=True)]
 
 
-def _scan(b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], taken: Sequence[Part], body: GraphProto) -> tuple[Value, ...]:
+def _scan(
+    b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], taken: Sequence[Part], body: GraphProto
+) -> tuple[Value, ...]:
     def step(frame: Frame, given: list[Value], parts: list[Value]) -> Step:
         inner = frame.inner
         whole = [inner.emit("Squeeze", value, [part.axis]) for value, (_, part) in zip(parts, cut, strict=True)]

@@ -13,8 +13,8 @@ from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# What IR's sequences can compute; the others take a loop.
-_IN_IR = {"sigmoid", "tanh", "relu", "hardsigmoid"}
+# What IR's sequences can compute; the others take a loop. The specification has HardSigmoid too, but OpenVINO cannot run it.
+_IN_IR = {"sigmoid", "tanh", "relu"}
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,6 @@ def _sequence(b: Context, one: Network) -> tuple[Value, ...]:
     weights = [_rearranged(b, value, one.kind.gates) for value in (one.w, one.r)]
     functions = one.functions[0]
     more: dict[str, object] = {"linear_before_reset": one.linear_before_reset} if one.kind is _GRU else {}
-    if any(function.alpha is not None for function in functions):
-        more |= {f"activations_{key}": tuple(getattr(f, key) or 0.0 for f in functions) for key in ("alpha", "beta")}
     outputs: tuple[Value, ...] = b.emit(
         one.kind.type, one.x, *one.states, lengths, *weights, _bias(b, one), hidden_size=one.hidden_size, direction=one.direction,
         activations=tuple(function.name for function in functions), clip=one.clip, **more,

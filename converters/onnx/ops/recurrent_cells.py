@@ -87,6 +87,9 @@ def _applied(x: Expression, function: Function) -> Expression:
 class Gates:
     """What a cell has to work with in one step.
 
+    Sums have ``ready`` second: OpenVINO's CPU plugin may write a sum over its first operand, and where that is the part of a
+    sliced input and the sum becomes a state, the next part is copied over it before it has been read.
+
     Attributes:
         ready: for each gate the input's part of it, biases included, (B, H).
         recurrence: R, (G * H, H).
@@ -125,7 +128,7 @@ Cell = Callable[[Gates, Sequence[Expression]], list[Expression]]
 
 def rnn_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     """One step of a plain network."""
-    return [gates.apply(0, gates.ready[0] + gates.recurrent(states[0], 1)[0])]
+    return [gates.apply(0, gates.recurrent(states[0], 1)[0] + gates.ready[0])]
 
 
 def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
@@ -135,7 +138,7 @@ def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     parts = b.emit("VariadicSplit", gates.recurrence.value, b.constant(0), [2 * size, size])
     both, candidate = Expression(b, parts[0]), Expression(b, parts[1])
     update, reset = (
-        gates.apply(0, ready + state) for ready, state in zip(gates.ready[:2], gates.recurrent(hidden, 2, matrix=both), strict=True)
+        gates.apply(0, state + ready) for ready, state in zip(gates.ready[:2], gates.recurrent(hidden, 2, matrix=both), strict=True)
     )
     if gates.last_bias is not None:
         inner = reset * (gates.recurrent(hidden, 1, matrix=candidate)[0] + gates.last_bias)
@@ -147,7 +150,7 @@ def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
 def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     """One step of an LSTM; the output gate's peephole sees the new cell state."""
     hidden, cell = states
-    i, o, f, c = (ready + state for ready, state in zip(gates.ready, gates.recurrent(hidden, 4), strict=True))
+    i, o, f, c = (state + ready for ready, state in zip(gates.ready, gates.recurrent(hidden, 4), strict=True))
     if gates.peepholes:
         i, f = i + gates.peepholes[0] * cell, f + gates.peepholes[2] * cell
     i = gates.apply(0, i)
@@ -183,18 +186,18 @@ def unrolled(
     cut = [(_turned(b, ready.value, lengths) if turned else ready.value, Part(1, reverse and not turned))]
     if lengths is not None:
         cut.append((b.unsqueeze(counting(b, 0, Expression(b, b.size(x, 1)), I64).value, [0]), Part(1)))
-    count = b.static(r, "R")[1] // b.static(r, "R")[2]
-    rows = [b.emit("Squeeze", r, [0]), last_bias, peepholes]
+    gate_rows, size = b.static(r, "R")[1:]
+    recurrence = b.emit("Squeeze", r, [0])
     ends = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
 
     def step(frame: Frame, given: list[Value], parts: list[Value]) -> Step:
         inner = frame.inner
         gates = inner.emit("Squeeze", parts[0], [1])
-        split = inner.emit("Split", gates, inner.constant(1), num_splits=count) if count > 1 else [gates]
-        taken = [None if row is None else Expression(inner, frame.take(row)) for row in rows]
+        split = inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
+        last = None if last_bias is None else Expression(inner, frame.take(last_bias))
         holes = [] if peepholes is None else inner.emit("Split", frame.take(peepholes), inner.constant(1), num_splits=3)
         work = Gates(
-            [Expression(inner, gate) for gate in split], taken[0] or Expression(inner, gates), taken[1],
+            [Expression(inner, gate) for gate in split], Expression(inner, frame.take(recurrence)), last,
             [Expression(inner, hole) for hole in holes], functions, clip, input_forget,
         )  # fmt: skip
         old = [Expression(inner, state) for state in given]
