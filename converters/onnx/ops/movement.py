@@ -40,7 +40,8 @@ def split_13(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 
 def split_18(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Value, ...]:
     """Into num_outputs parts, of which the last may be smaller."""
     parts = num_outputs or len(b.outputs)
-    size = b.sizes(x)[b.axis(axis, x)]
+    shape = b.fact(x).shape
+    size = None if shape is None else shape[b.axis(axis, x)]
     if lengths is None and (not isinstance(size, int) or size % parts):
         part = Expression(b, b.emit("Divide", b.emit("Add", b.size(x, axis), b.constant(parts - 1)), b.constant(parts)))
         repeated = b.full(part.value, b.constant([parts - 1]))
