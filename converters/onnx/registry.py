@@ -33,7 +33,7 @@ class Translation:
         attributes: by name, the types that each may have: INT, FLOATS, ...
         required: the names of those without a default.
         least_inputs, most_inputs: how many inputs it takes; None for any number.
-        named_inputs: how many of them have a name; those that follow are all needed.
+        needed: of the inputs that have a name, whether each must be there; those that follow must all be.
     """
 
     since: int
@@ -42,7 +42,7 @@ class Translation:
     required: frozenset[str]
     least_inputs: int
     most_inputs: int | None
-    named_inputs: int
+    needed: tuple[bool, ...]
 
 
 _TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
@@ -82,7 +82,7 @@ def add(
         frozenset(p.name for p in keyword if p.default is p.empty),
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
-        len(positional),
+        tuple(p.default is p.empty and "None" not in str(p.annotation) for p in positional),
     )
     _TRANSLATIONS.setdefault((domain, type), []).append(translation)
 

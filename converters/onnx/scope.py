@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,7 @@ def _check_arity(translation: Translation, inputs: Sequence[Value | None]) -> No
     given = len(inputs)
     if given < translation.least_inputs or (translation.most_inputs is not None and given > translation.most_inputs):
         raise OpError(f"it has {given} inputs")
-    needed = [*inputs[: translation.least_inputs], *inputs[translation.named_inputs :]]
-    if any(value is None for value in needed):
+    if any(value is None and needed for value, needed in zip_longest(inputs, translation.needed[:given], fillvalue=True)):
         raise OpError("an input that it needs is missing")
 
 

@@ -52,7 +52,11 @@ def test_defaults_are_those_of_the_schema(schema: defs.OpSchema) -> None:
         assert ours == pytest.approx(default) if isinstance(default, float) else ours == default
 
 
+# What ONNX Runtime writes into models of opsets that do not have it yet.
+OLDER = {"LayerNormalization"}
+
+
 @pytest.mark.parametrize("name", sorted({s.name for s in SCHEMAS}))
 def test_no_translation_is_older_than_its_operator(name: str) -> None:
     first = min(s.since_version for s in defs.get_all_schemas_with_history() if s.domain == "" and s.name == name)
-    assert find(name, "", first - 1) is None
+    assert find(name, "", first - 1) is None or name in OLDER

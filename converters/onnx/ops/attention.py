@@ -81,7 +81,7 @@ def with_past(b: Context, past: Value | None, x: Value) -> Value:
     return x if past is None else b.emit("Concat", past, x, axis=2)
 
 
-def causal(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, behind: int = 0) -> Expression:
+def visible(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, behind: int = 0) -> Expression:
     """Whether query i sees key j: i + offset - before <= j <= i + offset + behind; -1 is no bound on one side.
 
     ``offset`` is a number, or one for each of the batch; the result is (length, keys), or (batch, 1, length, keys).
@@ -198,7 +198,7 @@ def attention(
     fused = not softcap and not b.wants(3) and _is_natural(precision, b.element(query))
     triangle = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
     if not triangle and (is_causal or windowed):
-        mask.restrict(causal(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size))
+        mask.restrict(visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size))
     if nonpad_kv_seqlen is not None:
         columns = counting(b, 0, Expression(b, b.size(heads.key, 2)), I64)
         mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueezed(1, 2, 3))

@@ -9,7 +9,7 @@ from converters.onnx.expression import Expression
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F64, I64, Element
+from irexec.ir.elements import F64, I64, Element, element
 from irexec.ir.graph import Value
 
 # Bits of exponent and of fraction.
@@ -67,11 +67,11 @@ def _bits_of(b: Context, x: Value, kind: Element) -> Value:
 def _from_bits(b: Context, x: Value, kind: Element) -> Value:
     exponent, fraction = _LAYOUT[kind.name]
     bias, top = 2 ** (exponent - 1) - 1, 2**exponent - 1
-    bits = Expression(b, b.convert(x, I64))
-    sign = 2 ** (exponent + fraction)
-    # In 64 bits the sign of the field is that of the number.
-    negative = bits < 0 if kind is F64 else _masked(bits, sign) > 0
-    field = _masked(Expression(b, b.emit("BitwiseRightShift", bits.value, b.constant(fraction))), top)
+    # As signed integers: then the sign is theirs, whatever they are computed in.
+    bits = Expression(b, b.convert(b.convert(x, element(f"i{kind.bits}")), I64))
+    negative = bits < 0
+    bits = _masked(bits, 2 ** (exponent + fraction) - 1)
+    field = Expression(b, b.emit("BitwiseRightShift", bits.value, b.constant(fraction)))
     part = _masked(bits, 2**fraction - 1)
     down = np.maximum(np.arange(top + 1), 1) - bias - fraction
     size = (part + (field > 0).to(I64) * 2**fraction).to(F64) * _by(b, _powers(b, down), field)

@@ -19,9 +19,16 @@ _CUBIC = -0.75
 
 
 @translates("GridSample", since=16)
-def grid_sample(
+def grid_sample_16(
+    b: Context, x: Value, grid: Value, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: int = 0
+) -> Value:
+    return grid_sample_20(b, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+
+
+@translates("GridSample", since=20)
+def grid_sample_20(
     b: Context, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros", align_corners: int = 0
-) -> Value:  # fmt: skip
+) -> Value:
     """Images by IR's operation; volumes, for which it has none, tap by tap."""
     if mode not in _MODES:
         raise OpError(f"mode is {mode!r}, expected {', '.join(_MODES)}")

@@ -1,0 +1,102 @@
+"""Normalisation as ONNX Runtime's optimiser joins it with the sum before it.
+
+Source: onnxruntime ``docs/ContribOperators.md``.
+"""
+
+from __future__ import annotations
+
+from converters.onnx.context import Context
+from converters.onnx.expression import Expression, counting
+from converters.onnx.ops.normalization import layer_normalization, rms_normalization
+from converters.onnx.registry import translates
+from irexec.errors import OpError
+from irexec.ir.elements import BF16, F16, F32, I32, I64
+from irexec.ir.graph import Value
+
+_DOMAIN = "com.microsoft"
+
+
+@translates("LayerNormalization", since=1)
+def layer_normalization_1(
+    b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[Value, ...]:
+    """What ONNX Runtime writes into models of opsets that do not have it yet."""
+    return layer_normalization(b, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
+
+
+@translates("SimplifiedLayerNormalization")
+def simplified_layer_normalization(
+    b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[Value, ...]:
+    """ONNX Runtime's, in the domain of ONNX; also gives the inverse of the root of the mean of squares."""
+    y = rms_normalization(b, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
+    if not b.wants(1):
+        return (y,)
+    wide = Expression(b, b.convert(x, F32) if b.element(x) in (F16, BF16) else x)
+    axes = list(range(b.axis(axis, x), b.rank(x)))
+    square = Expression(b, b.emit("ReduceMean", (wide * wide).value, axes, keep_dims=True))
+    return y, (1.0 / (square + epsilon).sqrt()).value
+
+
+def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
+    """The skip may lack the batch, or have 1 of it."""
+    total = b.emit("Add", x, skip)
+    return total if bias is None else b.emit("Add", total, bias)
+
+
+@translates("SkipLayerNormalization", domain=_DOMAIN)
+def skip_layer_normalization(
+    b: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None, *, epsilon: float = 1e-12
+) -> tuple[Value | None, ...]:
+    """Of x + skip + bias, which is the fourth output."""
+    total = _summed(b, x, skip, bias)
+    results = layer_normalization(b, total, gamma, beta, epsilon=epsilon)
+    return (*results, total) if len(results) == 3 else (results[0], None, None, total)
+
+
+@translates("SkipSimplifiedLayerNormalization", domain=_DOMAIN)
+def skip_simplified_layer_normalization(
+    b: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
+) -> tuple[Value | None, ...]:
+    """Of x + skip + bias, which is the fourth output; without a mean, and as ONNX Runtime has it without a deviation too."""
+    total = _summed(b, x, skip, bias)
+    return rms_normalization(b, total, gamma, epsilon=epsilon), None, None, total
+
+
+@translates("EmbedLayerNormalization", domain=_DOMAIN)
+def embed_layer_normalization(
+    b: Context, input_ids: Value, segment_ids: Value | None, word_embedding: Value, position_embedding: Value,
+    segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None, position_ids: Value | None = None, *,
+    epsilon: float = 1e-12, mask_index_type: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The sum of what words, places and segments are embedded as, normalised; how many words count; and the sum."""
+    axis = b.constant(0)
+    if position_ids is None:
+        places = counting(b, 0, Expression(b, b.size(input_ids, 1)), I64).unsqueezed(0).value
+    else:
+        places = position_ids
+    total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, places, axis))
+    if segment_embedding is not None:
+        if segment_ids is None:
+            raise OpError("there is an embedding of segments, but no segments")
+        total = b.emit("Add", total, b.emit("Gather", segment_embedding, segment_ids, axis))
+    y = layer_normalization(b, total, gamma, beta, epsilon=epsilon)[0]
+    if mask is None:
+        counted = b.full(b.constant(0, I32), b.unsqueeze(b.size(input_ids, 0), [0]))
+    else:
+        counted = b.emit("ReduceSum", b.convert(mask, I32), [1], keep_dims=False)
+    return y, counted, total
+
+
+@translates("GroupNorm", domain=_DOMAIN)
+def group_norm(
+    b: Context, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int
+) -> Value:
+    """Channels-last images unless told otherwise; the activation is Swish."""
+    rank = b.rank(x)
+    data = b.transpose(x, [0, rank - 1, *range(1, rank - 1)]) if channels_last else x
+    kind = b.element(x)
+    scale, bias = (b.convert(part, kind) for part in (gamma, beta))
+    y = b.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
+    y = b.emit("Swish", y) if activation else y
+    return b.transpose(y, [0, *range(2, rank), 1]) if channels_last else y

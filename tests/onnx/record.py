@@ -1,0 +1,39 @@
+"""Asks ONNX Runtime for the results of the rows: ``python -m tests.onnx.record``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from tests.onnx.rows import ROWS, Row
+
+GOLDENS = Path(__file__).parent.parent / "data" / "onnx_rows.npz"
+
+
+def answers(row: Row) -> dict[str, np.ndarray]:
+    """What ONNX Runtime gives, by the number of the output."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(row.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, row.fed), strict=True))
+
+
+def main() -> None:
+    results: dict[str, np.ndarray] = {}
+    for row in ROWS:
+        try:
+            found = answers(row)
+        except Exception as error:
+            # ONNX Runtime raises classes of its own, which have no common base but Exception.
+            print(f"{row.id}: {str(error).splitlines()[0]}")
+            continue
+        results |= {f"{row.id}|{name}": array for name, array in list(found.items())[: row.compared]}
+    np.savez_compressed(GOLDENS, **results)
+    print(f"{len(ROWS)} rows, {GOLDENS.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""Rows of ONNX operators that the backend suite lacks or has little of; ONNX Runtime's answers stand in tests/data/onnx_rows.npz.
+
+``python -m tests.onnx.record`` asks ONNX Runtime anew. A row is an operator, its inputs and its attributes; the
+numbers of an input come from its place and shape alone, so that they never change.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+MICROSOFT = "com.microsoft"
+OPSET = 21
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An input that is an initialiser."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
+class Row:
+    """One node on its own."""
+
+    id: str
+    operator: str
+    domain: str
+    opset: int
+    inputs: tuple[np.ndarray | Fixed | None, ...]
+    outputs: tuple[bool, ...]
+    attributes: dict[str, Any]
+    tolerance: float
+    compared: int
+
+    @property
+    def fed(self) -> dict[str, np.ndarray]:
+        return {f"x{i}": x for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray)}
+
+    def model(self) -> onnx.ModelProto:
+        names = ["" if x is None else f"x{i}" for i, x in enumerate(self.inputs)]
+        results = [f"y{i}" if wanted else "" for i, wanted in enumerate(self.outputs)]
+        node = helper.make_node(self.operator, names, results, "node", domain=self.domain, **self.attributes)
+        fixed = [onnx.numpy_helper.from_array(x.array, f"x{i}") for i, x in enumerate(self.inputs) if isinstance(x, Fixed)]
+        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in self.fed.items()]
+        ends = [onnx.ValueInfoProto(name=name) for name in results if name]
+        graph = helper.make_graph([node], "row", infos, ends, fixed)
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)], ir_version=10
+        )
+
+
+def row(
+    operator: str, *inputs: np.ndarray | Fixed | None, id: str = "plain", domain: str = MICROSOFT, model_opset: int = OPSET,
+    outputs: tuple[bool, ...] = (True,), tolerance: float = 1e-5, compared: int = 9, **attributes: Any,
+) -> Row:  # fmt: skip
+    """``compared`` is how many outputs count: of a cache with room to spare only what is used does."""
+    return Row(f"{operator}: {id}", operator, domain, model_opset, inputs, outputs, attributes, tolerance, compared)
+
+
+def f32(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> np.ndarray:
+    generator = np.random.Generator(np.random.PCG64(zlib.crc32(repr((shape, seed)).encode())))
+    return generator.uniform(low, high, shape).astype(np.float32)
+
+
+def ints(dtype: str, *shape: int, low: int, high: int, seed: int = 0) -> np.ndarray:
+    generator = np.random.Generator(np.random.PCG64(zlib.crc32(repr((dtype, shape, seed)).encode())))
+    return generator.integers(low, high, shape).astype(dtype)
+
+
+def u8(*shape: int, seed: int = 0) -> np.ndarray:
+    return ints("uint8", *shape, low=0, high=256, seed=seed)
+
+
+def i8(*shape: int, seed: int = 0) -> np.ndarray:
+    return ints("int8", *shape, low=-128, high=128, seed=seed)
+
+
+def scalar(number: float) -> np.ndarray:
+    return np.array(number, np.float32)
+
+
+def zero(number: int, dtype: str = "uint8") -> np.ndarray:
+    return np.array(number, dtype)
+
+
+def i32(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int32)
+
+
+def i64(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+# fmt: off
+_PRODUCTS = [
+    row("FusedMatMul", f32(2, 3, 4), f32(2, 4, 5), alpha=0.5),
+    row("FusedMatMul", f32(2, 4, 3), f32(2, 5, 4), id="both turned", transA=1, transB=1),
+    row("FusedMatMul", f32(3, 2, 4), f32(4, 2, 5), id="batch behind", transBatchA=1, transBatchB=1),
+    row("FusedMatMul", f32(4, 2, 3), f32(4, 2, 5), id="batch behind and turned", transA=1, transBatchA=1, transBatchB=1),
+    row("FusedMatMul", f32(4), f32(4, 5), id="vector", transA=1),
+    row("TransposeMatMul", f32(2, 4, 3), f32(2, 4, 5), transA=1),
+    row("FusedGemm", f32(2, 3), f32(3, 4), f32(4), activation="Relu"),
+    row("FusedGemm", f32(3, 2), f32(4, 3), id="leaky", activation="LeakyRelu", activation_alpha=0.2, transA=1, transB=1, alpha=2.0),
+    row("FusedGemm", f32(2, 3), f32(3, 4), f32(2, 4), id="hard", activation="HardSigmoid", activation_alpha=0.2, activation_beta=0.5, beta=3.0),
+    row("FusedGemm", f32(2, 3), f32(3, 4), f32(1, 4), id="tanh", activation="Tanh"),
+    row("FusedGemm", f32(2, 3), f32(3, 4), f32(1, 4), id="sigmoid", activation="Sigmoid"),
+    row("Gelu", f32(3, 4, low=-4, high=4)),
+    row("BiasGelu", f32(3, 4, low=-4, high=4), f32(4)),
+    row("FastGelu", f32(3, 4, low=-4, high=4)),
+    row("FastGelu", f32(2, 3, 4, low=-4, high=4), f32(4), id="bias"),
+    row("QuickGelu", f32(3, 4, low=-4, high=4)),
+    row("QuickGelu", f32(3, 4, low=-4, high=4), id="alpha", alpha=0.5),
+    row("ExpandDims", f32(3, 4), Fixed(i32(1).reshape(()))),
+    row("Inverse", f32(2, 3, 3)),
+    row("Trilu", f32(2, 3, 4), Fixed(i64(1).reshape(())), upper=0),
+]
+_NORMALISATION = [
+    row("SkipLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8), f32(8, seed=1)),
+    row("SkipLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8), f32(8, seed=1), f32(8, seed=2), id="sum too",
+        outputs=(True, False, False, True), epsilon=1e-3),
+    row("SkipLayerNormalization", f32(2, 3, 8), f32(3, 8, seed=1), f32(8), id="skip stretched"),
+    row("SkipSimplifiedLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8)),
+    row("SkipSimplifiedLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8), f32(8, seed=2), id="sum too",
+        outputs=(True, False, False, True)),
+    row("SimplifiedLayerNormalization", f32(2, 3, 8), f32(8), domain=""),
+    row("SimplifiedLayerNormalization", f32(2, 3, 8), f32(3, 8), domain="", id="axis", axis=1, epsilon=1e-3),
+    row("LayerNormalization", f32(2, 3, 8), f32(8), f32(8, seed=1), domain="", model_opset=13, outputs=(True, True, True)),
+    row("EmbedLayerNormalization", i32(1, 3, 2, 0, 1, 1).reshape(2, 3), None, f32(4, 8), f32(5, 8), None, f32(8), f32(8, seed=1),
+        outputs=(True, True)),
+    row("EmbedLayerNormalization", i32(1, 3, 2, 0, 1, 1).reshape(2, 3), i32(0, 0, 1, 1, 0, 1).reshape(2, 3), f32(4, 8), f32(5, 8),
+        f32(2, 8), f32(8), f32(8, seed=1), i32(1, 1, 1, 1, 1, 0).reshape(2, 3), i32(2, 1, 0, 4, 3, 2).reshape(2, 3), id="all",
+        outputs=(True, True, True)),
+]
+_X, _W, _B = f32(2, 4, 8), f32(8, 24), f32(24)
+_PAST = f32(2, 2, 2, 3, 4)
+_Q, _K, _V = f32(2, 3, 8), f32(2, 5, 8, seed=1), f32(2, 5, 8, seed=2)
+_ATTENTION = [
+    row("Attention", _X, _W, _B, num_heads=2),
+    row("Attention", _X, _W, _B, id="causal", num_heads=2, unidirectional=1, scale=0.3),
+    row("Attention", _X, _W, _B, i32(4, 2), id="lengths", num_heads=2),
+    row("Attention", _X, _W, _B, i32(4, 3, 0, 1), id="ends and starts", num_heads=2),
+    row("Attention", _X, _W, _B, i32(1, 1, 1, 0, 1, 0, 1, 1).reshape(2, 4), id="raw mask", num_heads=2),
+    row("Attention", _X, _W, _B, ints("int32", 2, 4, 4, low=0, high=2), id="mask for each query", num_heads=2),
+    row("Attention", _X, f32(8, 20), f32(20), id="values of their own size", num_heads=2, qkv_hidden_sizes=[8, 8, 4]),
+    row("Attention", _X, _W, _B, None, _PAST, id="past", num_heads=2, outputs=(True, True)),
+    row("Attention", _X, _W, _B, None, _PAST, id="past and causal", num_heads=2, unidirectional=1, outputs=(True, True)),
+    row("Attention", _X, _W, _B, None, None, f32(2, 2, 4, 4), id="bias of the scores", num_heads=2),
+    row("MultiHeadAttention", _Q, _K, _V, num_heads=2),
+    row("MultiHeadAttention", _Q, _K, _V, f32(24), id="bias", num_heads=2, scale=0.2),
+    row("MultiHeadAttention", _Q, _K, _V, None, i32(5, 2), id="lengths", num_heads=2),
+    row("MultiHeadAttention", _Q, _K, _V, None, ints("int32", 2, 5, low=0, high=2), id="mask", num_heads=2),
+    row("MultiHeadAttention", _Q, _K, _V, None, None, f32(1, 2, 3, 5), id="bias of the scores", num_heads=2),
+    row("MultiHeadAttention", _Q, f32(2, 2, 5, 4), f32(2, 2, 5, 4, seed=1), id="keys with heads", num_heads=2),
+    row("MultiHeadAttention", _Q, f32(2, 3, 8, seed=3), f32(2, 3, 8, seed=4), None, None, None, f32(2, 2, 2, 4), f32(2, 2, 2, 4, seed=1),
+        id="past", num_heads=2, outputs=(True, True, True)),
+    row("MultiHeadAttention", _Q, f32(2, 3, 8, seed=3), f32(2, 3, 8, seed=4), None, None, None, f32(2, 2, 2, 4), f32(2, 2, 2, 4, seed=1),
+        id="past and causal", num_heads=2, unidirectional=1, outputs=(True, True, True)),
+    row("RotaryEmbedding", f32(2, 3, 8), i64(0), f32(6, 2), f32(6, 2, seed=1), id="all in one line", num_heads=2),
+    row("RotaryEmbedding", f32(2, 3, 8), i64(2), f32(6, 2), f32(6, 2, seed=1), id="offset"),
+    row("RotaryEmbedding", f32(2, 3, 8), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 2), f32(6, 2, seed=1), id="places", interleaved=1),
+    row("RotaryEmbedding", f32(2, 2, 3, 8), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 4), f32(6, 4, seed=1), id="with heads"),
+    row("RotaryEmbedding", f32(2, 3, 16), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 2), f32(6, 2, seed=1), id="part", num_heads=2,
+        rotary_embedding_dim=4),
+]
+_GQ, _GK, _GV = f32(2, 3, 64), f32(2, 3, 32, seed=1), f32(2, 3, 32, seed=2)
+_ONE = f32(2, 1, 64), f32(2, 1, 32, seed=1), f32(2, 1, 32, seed=2)
+_CACHE = f32(2, 2, 5, 16), f32(2, 2, 5, 16, seed=1)
+_GROUPED = {"num_heads": 4, "kv_num_heads": 2, "outputs": (True, True, True)}
+_COS, _SIN = f32(16, 8), f32(16, 8, seed=1)
+_GROUPS = [
+    row("GroupQueryAttention", _GQ, _GK, _GV, None, None, i32(2, 2), Fixed(i32(3)), id="prompt", **_GROUPED),
+    row("GroupQueryAttention", f32(2, 3, 128), None, None, None, None, i32(2, 2), Fixed(i32(3)), id="packed", **_GROUPED),
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="one more", **_GROUPED),
+    row("GroupQueryAttention", *_ONE, f32(2, 2, 8, 16), f32(2, 2, 8, 16, seed=1), i32(5, 5), Fixed(i32(6)), id="room in the cache", compared=1, **_GROUPED),
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="window", local_window_size=3, scale=0.4, **_GROUPED),
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="softcap", softcap=0.5, **_GROUPED),
+    row("GroupQueryAttention", _GQ, _GK, _GV, None, None, i32(2, 2), Fixed(i32(3)), _COS, _SIN, id="rotary prompt", do_rotary=1, **_GROUPED),
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), _COS, _SIN, id="rotary", do_rotary=1, rotary_interleaved=1, **_GROUPED),
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 3), Fixed(i32(6)), _COS, _SIN, id="lengths differ", do_rotary=1,
+        compared=1, **_GROUPED),
+]
+_S, _T, _R = scalar(0.02), scalar(0.03), scalar(0.05)
+_Z, _ZT, _ZR = zero(120), zero(130), zero(128)
+_QUANTISED = [
+    row("QuantizeLinear", f32(3, 4, high=3), _S, _Z),
+    row("DequantizeLinear", u8(3, 4), _S, _Z),
+    row("QLinearAdd", u8(2, 3), _S, _Z, u8(2, 3, seed=1), _T, _ZT, _R, _ZR, tolerance=1),
+    row("QLinearAdd", i8(2, 3), _S, zero(3, "int8"), i8(3, seed=1), _T, zero(-3, "int8"), _R, zero(1, "int8"), id="i8 stretched", tolerance=1),
+    row("QLinearMul", u8(2, 3), _S, _Z, u8(2, 3, seed=1), _T, _ZT, _R, _ZR, tolerance=1),
+    row("QLinearSigmoid", u8(2, 3), Fixed(_S), Fixed(_Z), Fixed(scalar(1 / 256)), Fixed(zero(0)), tolerance=1),
+    row("QLinearLeakyRelu", u8(2, 3), Fixed(_S), Fixed(_Z), Fixed(_T), Fixed(_ZT), alpha=0.1, tolerance=1),
+    row("QLinearSoftmax", u8(2, 5), Fixed(_S), Fixed(_Z), Fixed(scalar(1 / 256)), Fixed(zero(0)), axis=-1, opset=13, tolerance=1),
+    row("QLinearGlobalAveragePool", u8(2, 3, 4, 4), _S, _Z, _T, _ZT, tolerance=1),
+    row("QLinearGlobalAveragePool", u8(2, 4, 4, 3), _S, _Z, _T, _ZT, id="channels last", channels_last=1, tolerance=1),
+    row("QLinearAveragePool", u8(2, 3, 4, 4), _S, _Z, _T, _ZT, kernel_shape=[2, 2], strides=[2, 2], tolerance=1),
+    row("QLinearAveragePool", u8(2, 4, 4, 3), _S, _Z, _T, _ZT, id="channels last", kernel_shape=[3, 3], pads=[1, 1, 1, 1], channels_last=1,
+        tolerance=1),
+    row("QLinearConcat", _R, _ZR, u8(2, 3), Fixed(_S), Fixed(_Z), u8(2, 1), Fixed(_T), Fixed(_ZT), axis=1, tolerance=1),
+    row("QLinearWhere", ints("bool", 2, 3, low=0, high=2), u8(2, 3), Fixed(_S), Fixed(_Z), u8(2, 3, seed=1), Fixed(_T), Fixed(_ZT), Fixed(_R),
+        Fixed(_ZR), tolerance=1),
+    row("QLinearConv", u8(1, 5, 5, 2), _S, _Z, Fixed(u8(3, 2, 3, 3)), Fixed(_T), Fixed(_ZT), _R, _ZR, Fixed(ints("int32", 3, low=-99, high=99)),
+        id="channels last", channels_last=1, tolerance=1),
+    row("QGemm", u8(2, 3), _S, _Z, u8(3, 4), _T, _ZT, ints("int32", 4, low=-99, high=99), _R, _ZR, tolerance=1),
+    row("QGemm", u8(2, 3), _S, _Z, u8(4, 3), _T, _ZT, id="floats", transB=1, alpha=0.5),
+    row("MatMulIntegerToFloat", u8(2, 3), u8(3, 4), _S, _T, _Z, _ZT, f32(4)),
+    row("MatMulIntegerToFloat", u8(2, 3), i8(3, 4), _S, f32(4, low=0.01), id="scale for each column"),
+    row("DynamicQuantizeMatMul", f32(2, 3), Fixed(u8(3, 4)), Fixed(_T), Fixed(_ZT), tolerance=1e-3),
+    row("MatMulNBits", f32(2, 32), Fixed(u8(3, 2, 8)), Fixed(f32(6)), K=32, N=3, bits=4, block_size=16),
+    row("MatMulNBits", f32(2, 3, 40), Fixed(u8(3, 3, 8)), Fixed(f32(9)), Fixed(u8(6)), None, Fixed(f32(3)), id="zero points and bias",
+        K=40, N=3, bits=4, block_size=16, tolerance=1e-4),
+    row("MatMulNBits", f32(2, 32), Fixed(u8(3, 2, 16)), Fixed(f32(6)), id="eight bits", K=32, N=3, bits=8, block_size=16, tolerance=1e-4),
+]
+_BOXES = np.array([[0, 0, 0, 7, 7], [1, 2, 1, 5, 6], [0, 3, 3, 3, 3]], np.float32)
+_ONNX = [
+    row("MaxRoiPool", f32(2, 3, 8, 8), _BOXES, domain="", pooled_shape=[2, 3]),
+    row("MaxRoiPool", f32(2, 3, 8, 8), _BOXES, domain="", id="scale", pooled_shape=[2, 2], spatial_scale=0.5),
+    row("RoiAlign", f32(2, 3, 8, 8), _BOXES[:2, 1:], i64(1, 0), domain="", id="adaptive", output_height=2, output_width=3),
+    row("RoiAlign", f32(2, 3, 8, 8), _BOXES[:2, 1:], i64(1, 0), domain="", id="greatest, adaptive", mode="max", output_height=2, output_width=3,
+        spatial_scale=0.7, coordinate_transformation_mode="output_half_pixel"),
+    row("RoiAlign", f32(2, 3, 8, 8), _BOXES[:2, 1:], i64(1, 0), domain="", model_opset=10, id="of opset 10", output_height=2, output_width=2,
+        sampling_ratio=2, spatial_scale=0.5),
+    row("Einsum", f32(2, 3), f32(3, 4), domain="", id="spaces, implicit", equation=" ij , jk "),
+    row("Einsum", f32(2, 3, 3), domain="", id="diagonal", equation="...ii->...i"),
+    row("Det", f32(4, 5, 5), domain="", id="five"),
+    row("Det", np.array([[0, 1], [1, 0]], np.float32), domain="", id="first pivot 0"),
+    row("Det", np.zeros((3, 3), np.float32), domain="", id="singular"),
+    row("GridSample", f32(1, 2, 3, 4, 5), f32(1, 2, 2, 3, 3, low=-1.6, high=1.6), domain="", id="volume, border, nearest", mode="nearest",
+        padding_mode="border"),
+    row("GridSample", f32(1, 2, 3, 4, 5), f32(1, 2, 2, 3, 3, low=-1.6, high=1.6), domain="", id="volume, reflected", padding_mode="reflection"),
+    row("GridSample", f32(1, 2, 3, 4, 5), f32(1, 2, 2, 3, 3, low=-1.6, high=1.6), domain="", id="volume, reflected at corners",
+        padding_mode="reflection", align_corners=1),
+    row("DFT", f32(2, 5, 2), None, Fixed(i64(-2).reshape(())), domain="", id="of complex numbers", tolerance=1e-4),
+    row("DFT", f32(2, 6, 1), Fixed(i64(4).reshape(())), Fixed(i64(1).reshape(())), domain="", id="shortened", tolerance=1e-4),
+    row("DFT", f32(2, 6, 1), Fixed(i64(9).reshape(())), Fixed(i64(1).reshape(())), domain="", id="lengthened, its half", onesided=1,
+        tolerance=1e-4),
+    row("STFT", f32(1, 20, 1), Fixed(i64(4).reshape(())), None, Fixed(i64(8).reshape(())), domain="", id="without a window", tolerance=1e-4),
+    row("STFT", f32(1, 20, 2), Fixed(i64(3).reshape(())), f32(6), domain="", id="of complex numbers", onesided=0, tolerance=1e-4),
+    row("Compress", f32(2, 5), np.array([True, False, True]), domain="", id="short condition", axis=1),
+    row("Unique", ints("int64", 3, 3, low=0, high=2), domain="", id="rows", axis=0, outputs=(True, True, True, True)),
+    row("ReverseSequence", f32(4, 3, 2), i64(4, 1, 2), domain="", id="time first"),
+    row("Col2Im", f32(1, 12, 4), Fixed(i64(4, 4)), Fixed(i64(2, 2)), domain="", id="images", strides=[2, 2]),
+    row("MaxUnpool", f32(1, 1, 2, 2), i64(5, 7, 13, 15).reshape(1, 1, 2, 2), domain="", kernel_shape=[2, 2], strides=[2, 2]),
+    row("NonMaxSuppression", np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11]]], np.float32), f32(1, 2, 3), domain="", id="defaults"),
+    row("NonMaxSuppression", np.array([[[0.5, 0.5, 1, 1], [0.5, 0.6, 1, 1], [0.5, 10.5, 1, 1]]], np.float32), f32(1, 2, 3), Fixed(i64(3)),
+        Fixed(np.array([0.5], np.float32)), domain="", id="centres", center_point_box=1),
+]
+# fmt: on
+ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX]
