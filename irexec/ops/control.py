@@ -96,7 +96,9 @@ class Slice:
         return Slice(axis, start, end, stride, part)
 
     def iterations(self, size: Size) -> Size:
-        """How many parts an axis of this size has."""
+        """How many parts an axis of this size has: none of an empty one, which OpenVINO's plugin refuses."""
+        if size == 0:
+            return 0
         if isinstance(size, Dim):
             if (self.start, self.end) in ((0, -1), (-1, 0)):
                 return size // self.part
