@@ -1,0 +1,111 @@
+"""LSTM, GRU and RNN of ONNX through IR text, against what ONNX Runtime has answered; ``--oracle`` asks OpenVINO too."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import converters
+import irexec
+from irexec import io
+from tests.onnx.recurrent_rows import RECORDED, ROWS
+
+
+@functools.cache
+def _recorded() -> dict[str, np.ndarray]:
+    with np.load(RECORDED, allow_pickle=False) as file:
+        return dict(file)
+
+
+def _expected(name: str) -> list[np.ndarray]:
+    count = sum(key.rpartition("|")[0] == name for key in _recorded())
+    return [_recorded()[f"{name}|{i}"] for i in range(count)]
+
+
+def test_nothing_else_is_recorded() -> None:
+    assert {key.rpartition("|")[0] for key in _recorded()} == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_gives(name: str, live: bool, tmp_path: Path) -> None:
+    row, expected = ROWS[name], _expected(name)
+    model, fed = row.model()
+    converted = converters.convert(model)
+    assert [str(finding) for finding in irexec.validate(converted)] == []
+    read = io.read_text(*io.write_text(converted))
+    for optimize in (False, True):
+        results = list(irexec.compile_model(read, optimize=optimize)(fed).values())
+        _compare(results, expected)
+    if live and not row.openvino:
+        irexec.save_model(converted, tmp_path / "m.xml")
+        _compare(_by_openvino(tmp_path / "m.xml", fed), expected)
+
+
+def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.shape == wanted.shape
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def _by_openvino(path: Path, fed: dict[str, np.ndarray]) -> list[np.ndarray]:
+    ov = pytest.importorskip("openvino")
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    results = compiled([fed[port.any_name] for port in compiled.inputs])
+    return [results[port] for port in compiled.outputs]
+
+
+def _types(name: str) -> set[str]:
+    return {node.type for node in converters.convert(ROWS[name].model()[0]).walk()}
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_what_ir_can_say_is_one_layer(operator: str) -> None:
+    """Weights are put in order when the model is converted: no operation is left of that."""
+    types = _types(f"{operator}, bidirectional, every input")
+    assert f"{operator}Sequence" in types
+    assert not types & {"TensorIterator", "Split", "Concat"}
+
+
+def test_directions_that_differ_are_two_layers() -> None:
+    model = converters.convert(ROWS["RNN, each direction has its own activation"].model()[0])
+    assert [node.attributes["direction"] for node in model.nodes if node.type == "RNNSequence"] == ["forward", "reverse"]
+
+
+def test_what_ir_cannot_say_is_a_loop() -> None:
+    assert "TensorIterator" in _types("LSTM, peepholes")
+    assert "LSTMSequence" not in _types("LSTM, peepholes")
+
+
+_REFUSED: dict[str, dict[str, Any]] = {
+    "direction is 'sideways', expected forward, reverse, bidirectional": {"direction": "sideways"},
+    "activation 'Sine' is none of affine": {"activations": ["Sine"]},
+    "activation Affine needs beta, which is not given": {"activations": ["Affine"], "activation_alpha": [1.0]},
+    "activation ThresholdedRelu needs alpha, which is not given": {"activations": ["ThresholdedRelu"]},
+    "activations are Tanh, expected 2": {"activations": ["Tanh"], "direction": "bidirectional"},
+    "layout is 2, expected 0 or 1": {"layout": 2},
+}
+
+
+@pytest.mark.parametrize("says", _REFUSED)
+def test_refuses(says: str) -> None:
+    with pytest.raises(irexec.ConversionError, match="node 'node'") as caught:
+        converters.convert(_refused(_REFUSED[says]))
+    assert says in str(caught.value)
+
+
+def _refused(attributes: dict[str, Any]) -> onnx.ModelProto:
+    model, _ = ROWS["RNN, forward"].model()
+    node = model.graph.node[0]
+    for name, value in attributes.items():
+        kept = [attribute for attribute in node.attribute if attribute.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, helper.make_attribute(name, value)])
+    return model
