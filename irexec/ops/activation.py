@@ -14,12 +14,7 @@ from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
 from irexec.kernels.special import erf
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis, same_element
-
-
-def _check_float(data: Fact) -> None:
-    if data.element is not None:
-        check(data.element.is_float, f"element type {data.element} is not a float type")
+from irexec.ops.rules import check_float, normal_axis, same_element
 
 
 def _scalar(fact: Fact, what: str) -> None:
@@ -58,7 +53,7 @@ def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
 
 @elu_1.facts
 def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     return Fact(data.element, data.shape)
 
 
@@ -72,7 +67,7 @@ def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarr
 @selu_1.facts
 def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
     kind = same_element(data, alpha, lambda_)
-    _check_float(Fact(kind, data.shape))
+    check_float(Fact(kind, data.shape), "data")
     for fact, what in ((alpha, "alpha"), (lambda_, "lambda")):
         _scalar(fact, what)
     return Fact(kind, data.shape)
@@ -149,7 +144,7 @@ def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
 
 @swish_4.facts
 def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     if beta is not None:
         same_element(data, beta)
         _scalar(beta, "beta")
@@ -173,7 +168,7 @@ def gelu_2(data: np.ndarray) -> np.ndarray:
 
 @gelu_2.facts
 def _gelu_2_facts(data: Fact) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     return Fact(data.element, data.shape)
 
 
@@ -185,7 +180,7 @@ def gelu_7(data: np.ndarray, *, approximation_mode: Literal["erf", "tanh"] = "er
 
 @gelu_7.facts
 def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     return Fact(data.element, data.shape)
 
 
@@ -206,7 +201,7 @@ def _softmax(data: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _along(data: Fact, axis: int) -> Fact:
-    _check_float(data)
+    check_float(data, "data")
     if data.shape is not None:
         normal_axis(axis, max(len(data.shape), 1))
     return Fact(data.element, data.shape)

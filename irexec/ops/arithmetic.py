@@ -9,18 +9,11 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import Size, low
+from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
+from irexec.ops.elementwise import align, define
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
-
-
-def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """The two arrays reshaped so that NumPy's broadcasting does what ``auto_broadcast`` asks."""
-    if mode != "pdpd" or b.ndim == 0:
-        return a, b
-    start = a.ndim - b.ndim if axis == -1 else axis
-    sizes = b.shape[: a.ndim - start]
-    return a, b.reshape(sizes + (1,) * (a.ndim - start - len(sizes)))
 
 
 def check_numeric(*facts: Fact) -> None:
@@ -30,19 +23,9 @@ def check_numeric(*facts: Fact) -> None:
             check(fact.element.kind not in ("boolean", "string"), f"element type {fact.element} is no number")
 
 
-def _define(type: str, since: int, function: Callable[..., Any], says: str, **flags: Any) -> None:
-    def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
-        a, b = align(a, b, auto_broadcast, 0)
-        with np.errstate(all="ignore"):
-            return np.asarray(function(a, b))
-
-    kernel.__doc__ = f"{says} Source: {type}-{since}."
-    definition = op(type, since, **flags)(kernel)
-
-    @definition.facts
-    def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
-        check_numeric(a, b)
-        return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+def _number(a: Fact, b: Fact) -> Element | None:
+    check_numeric(a, b)
+    return same_element(a, b)
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -101,15 +84,15 @@ def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
     return (quotient + ((quotient < 0) & (quotient * b != a) & (b != 0))).astype(a.dtype)
 
 
-_define("Add", 1, np.add, "a + b; integers wrap.", symbolic=True, inplace=True)
-_define("Subtract", 1, np.subtract, "a - b; integers wrap.", symbolic=True, inplace=True)
-_define("Multiply", 1, np.multiply, "a * b; integers wrap.", symbolic=True, inplace=True)
-_define("Maximum", 1, np.maximum, "The greater of a and b.", symbolic=True, inplace=True)
-_define("Minimum", 1, np.minimum, "The lesser of a and b.", symbolic=True, inplace=True)
-_define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.")
-_define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", symbolic=True)
-_define("Power", 1, _power, "a to the power of b.", tolerance=2e-6)
-_define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", inplace=True)
+define("Add", 1, np.add, "a + b; integers wrap.", _number, symbolic=True, inplace=True)
+define("Subtract", 1, np.subtract, "a - b; integers wrap.", _number, symbolic=True, inplace=True)
+define("Multiply", 1, np.multiply, "a * b; integers wrap.", _number, symbolic=True, inplace=True)
+define("Maximum", 1, np.maximum, "The greater of a and b.", _number, symbolic=True, inplace=True)
+define("Minimum", 1, np.minimum, "The lesser of a and b.", _number, symbolic=True, inplace=True)
+define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.", _number)
+define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", _number, symbolic=True)
+define("Power", 1, _power, "a to the power of b.", _number, tolerance=2e-6)
+define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", _number, inplace=True)
 
 
 @op("Divide", since=1, symbolic=True)

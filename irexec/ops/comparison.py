@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from irexec.errors import check
-from irexec.ir.elements import BOOLEAN
+from irexec.ir.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.ops.arithmetic import align
+from irexec.ops.elementwise import define
 from irexec.ops.registry import op
-from irexec.ops.rules import Broadcasting, broadcast, same_element
+from irexec.ops.rules import check_float, same_element
 
 
-def _define(type: str, function: Callable[..., Any], says: str) -> None:
-    def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
-        a, b = align(a, b, auto_broadcast, 0)
-        return np.asarray(function(a, b), np.bool_)
-
-    kernel.__doc__ = f"{says} Source: {type}-1."
-    definition = op(type, 1)(kernel)
-
-    @definition.facts
-    def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
-        same_element(a, b)
-        return Fact(BOOLEAN, broadcast([a.shape, b.shape], auto_broadcast, 0))
+def _boolean(a: Fact, b: Fact) -> Element:
+    same_element(a, b)
+    return BOOLEAN
 
 
-_define("Equal", np.equal, "Whether a = b; NaN equals nothing.")
-_define("NotEqual", np.not_equal, "Whether a differs from b.")
-_define("Less", np.less, "Whether a < b.")
-_define("LessEqual", np.less_equal, "Whether a <= b.")
-_define("Greater", np.greater, "Whether a > b.")
-_define("GreaterEqual", np.greater_equal, "Whether a >= b.")
+define("Equal", 1, np.equal, "Whether a = b; NaN equals nothing.", _boolean)
+define("NotEqual", 1, np.not_equal, "Whether a differs from b.", _boolean)
+define("Less", 1, np.less, "Whether a < b.", _boolean)
+define("LessEqual", 1, np.less_equal, "Whether a <= b.", _boolean)
+define("Greater", 1, np.greater, "Whether a > b.", _boolean)
+define("GreaterEqual", 1, np.greater_equal, "Whether a >= b.", _boolean)
 
 
 def _float(data: Fact) -> Fact:
-    if data.element is not None:
-        check(data.element.is_float, f"element type {data.element} is not a float type")
+    check_float(data, "data")
     return Fact(BOOLEAN, data.shape)
 
 

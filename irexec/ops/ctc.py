@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, PartialShape, Size, meet
+from irexec.ir.dims import Size, meet
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels import ctc
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, same_element
+from irexec.ops.rules import check_float, check_integers, check_scalar, same_element, sizes_of
 
 IndexType = Literal["i32", "i64"]
 
@@ -33,16 +33,8 @@ def ctc_greedy_decoder_1(data: np.ndarray, sequence_mask: np.ndarray, *, ctc_mer
 def _ctc_greedy_decoder_1_facts(data: Fact, sequence_mask: Fact, *, ctc_merge_repeated: bool = True) -> Fact:
     check_float(data, "data")
     kind = same_element(data, sequence_mask)
-    (steps, batch, _), (mask_steps, mask_batch) = _sizes(data, 3, "data"), _sizes(sequence_mask, 2, "sequence_mask")
+    (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
     return Fact(kind, (_same(batch, mask_batch, "batch"), _same(steps, mask_steps, "step"), 1, 1))
-
-
-def _sizes(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
-    shape: PartialShape = fact.shape
-    if shape is None:
-        return (ANY,) * rank
-    check(len(shape) == rank, f"{what} has rank {len(shape)}, expected {rank}")
-    return tuple(shape)
 
 
 def _same(first: Size, second: Size, what: str) -> Size:
@@ -97,7 +89,7 @@ def _ctc_greedy_decoder_seq_len_6_facts(
     check_float(data, "data")
     check_integers(sequence_length, "sequence_length")
     _check_blank(blank_index)
-    (batch, steps, _), (lengths,) = _sizes(data, 3, "data"), _sizes(sequence_length, 1, "sequence_length")
+    (batch, steps, _), (lengths,) = sizes_of(data, 3, "data"), sizes_of(sequence_length, 1, "sequence_length")
     batch = _same(batch, lengths, "batch")
     return Fact(element(classes_index_type), (batch, steps)), Fact(element(sequence_length_type), (batch,))
 
@@ -152,8 +144,8 @@ def _ctc_loss_4_facts(
     for fact, what in ((logit_length, "logit_length"), (labels, "labels"), (label_length, "label_length")):
         check_integers(fact, what)
     _check_blank(blank_index)
-    (batch, steps, _), (rows, columns) = _sizes(logits, 3, "logits"), _sizes(labels, 2, "labels")
+    (batch, steps, _), (rows, columns) = sizes_of(logits, 3, "logits"), sizes_of(labels, 2, "labels")
     _same(steps, columns, "step")
-    for other in (rows, *_sizes(logit_length, 1, "logit_length"), *_sizes(label_length, 1, "label_length")):
+    for other in (rows, *sizes_of(logit_length, 1, "logit_length"), *sizes_of(label_length, 1, "label_length")):
         batch = _same(batch, other, "batch")
     return Fact(logits.element, (batch,))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.elements import BOOLEAN
+from irexec.ir.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.ops.arithmetic import align
+from irexec.ops.elementwise import align, define
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
 
@@ -20,24 +20,15 @@ def _check_boolean(*facts: Fact) -> None:
         check(fact.element in (None, BOOLEAN), f"element type {fact.element} is not boolean")
 
 
-def _logical(type: str, function: Callable[..., Any], says: str) -> None:
-    def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
-        a, b = align(a, b, auto_broadcast, 0)
-        return np.asarray(function(a, b), np.bool_)
-
-    kernel.__doc__ = f"{says} Source: {type}-1."
-    definition = op(type, 1)(kernel)
-
-    @definition.facts
-    def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
-        _check_boolean(a, b)
-        return Fact(BOOLEAN, broadcast([a.shape, b.shape], auto_broadcast, 0))
+def _boolean(a: Fact, b: Fact) -> Element:
+    _check_boolean(a, b)
+    return BOOLEAN
 
 
-_logical("LogicalAnd", np.logical_and, "Whether both hold.")
-_logical("LogicalOr", np.logical_or, "Whether either holds.")
-_logical("LogicalXor", np.logical_xor, "Whether just one holds.")
-_logical("Xor", np.logical_xor, "Whether just one holds.")
+define("LogicalAnd", 1, np.logical_and, "Whether both hold.", _boolean)
+define("LogicalOr", 1, np.logical_or, "Whether either holds.", _boolean)
+define("LogicalXor", 1, np.logical_xor, "Whether just one holds.", _boolean)
+define("Xor", 1, np.logical_xor, "Whether just one holds.", _boolean)
 
 
 @op("LogicalNot", since=1)
@@ -57,20 +48,15 @@ def _check_bits(fact: Fact) -> None:
         check(not fact.element.is_float and fact.element.kind != "string", f"element type {fact.element} is neither integer nor boolean")
 
 
-def _bitwise(type: str, since: int, function: Callable[..., Any], says: str) -> None:
-    def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
-        a, b = align(a, b, auto_broadcast, 0)
-        return np.asarray(function(a, b))
+def _bits(a: Fact, b: Fact) -> Element | None:
+    _check_bits(a)
+    _check_bits(b)
+    return same_element(a, b)
 
-    kernel.__doc__ = f"{says} Source: {type}-{since}."
-    definition = op(type, since)(kernel)
 
-    @definition.facts
-    def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
-        _check_bits(a)
-        _check_bits(b)
-        check(not type.endswith("Shift") or a.element is not BOOLEAN, "booleans cannot be shifted")
-        return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+def _moved(a: Fact, b: Fact) -> Element | None:
+    check(BOOLEAN not in (a.element, b.element), "booleans cannot be shifted")
+    return _bits(a, b)
 
 
 def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,11 +66,11 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     return shift
 
 
-_bitwise("BitwiseAnd", 13, np.bitwise_and, "Both, bit by bit; of booleans, logically.")
-_bitwise("BitwiseOr", 13, np.bitwise_or, "Either, bit by bit; of booleans, logically.")
-_bitwise("BitwiseXor", 13, np.bitwise_xor, "Just one, bit by bit; of booleans, logically.")
-_bitwise("BitwiseLeftShift", 15, _shift(np.left_shift), "The bits of a moved up by b; what leaves the type is lost.")
-_bitwise("BitwiseRightShift", 15, _shift(np.right_shift), "The bits of a moved down by b; the sign stays.")
+define("BitwiseAnd", 13, np.bitwise_and, "Both, bit by bit; of booleans, logically.", _bits)
+define("BitwiseOr", 13, np.bitwise_or, "Either, bit by bit; of booleans, logically.", _bits)
+define("BitwiseXor", 13, np.bitwise_xor, "Just one, bit by bit; of booleans, logically.", _bits)
+define("BitwiseLeftShift", 15, _shift(np.left_shift), "The bits of a moved up by b; what leaves the type is lost.", _moved)
+define("BitwiseRightShift", 15, _shift(np.right_shift), "The bits of a moved down by b; the sign stays.", _moved)
 
 
 @op("BitwiseNot", since=13)

@@ -238,7 +238,7 @@ def _nms_rotated_13_facts(
     return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold), output_type, numbers=5)
 
 
-def check_float(fact: Fact, what: str) -> None:
+def check_real(fact: Fact, what: str) -> None:
     """Raise OpError unless the element type is unknown, bf16, f16 or f32."""
     check(fact.element in (None, BF16, F16, F32), f"{what} has element type {fact.element}, expected bf16, f16 or f32")
 
@@ -262,8 +262,8 @@ def up_to(*factors: int | None) -> Size:
 
 
 def _facts(boxes: Fact, scores: Fact, most: Fact | None, thresholds: tuple[Fact | None, ...], output_type: str, numbers: int = 4) -> Facts:
-    check_float(boxes, "boxes")
-    check_float(scores, "scores")
+    check_real(boxes, "boxes")
+    check_real(scores, "scores")
     for fact, what in zip(thresholds, _THRESHOLDS, strict=False):
         if fact is not None:
             check(fact.element is None or fact.element.is_float, f"{what} has element type {fact.element}, expected a float type")

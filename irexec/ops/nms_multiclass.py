@@ -13,7 +13,7 @@ from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels.boxes import Neighbours, Upright, decays, descending, suppress_adaptively
 from irexec.ops.attributes import AtLeast
-from irexec.ops.nms import IndexType, check_float, fewer, shared_sizes, up_to
+from irexec.ops.nms import IndexType, check_real, fewer, shared_sizes, up_to
 from irexec.ops.registry import op
 from irexec.ops.rules import check_integers, check_vector, same_element
 
@@ -162,8 +162,8 @@ def _matrix_nms_8_facts(
 
 def _facts(boxes: Fact, scores: Fact, sizes: Shape, limits: Limits, output_type: str) -> Facts:
     """``sizes`` are the numbers of batches, classes and boxes."""
-    check_float(boxes, "boxes")
-    check_float(scores, "scores")
+    check_real(boxes, "boxes")
+    check_real(scores, "scores")
     batches, classes, count = sizes
     kinds = high(classes)
     if kinds is not None and 0 <= limits.background_class < kinds:

@@ -8,28 +8,17 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, high, may_equal, meet, span
+from irexec.ir.dims import Size, high, may_equal, meet, span
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
 from irexec.ops.attributes import Floats, NonNegative, Positive
 from irexec.ops.registry import op
+from irexec.ops.rules import check_floats, sizes_of
 
 Framework = Literal["", "tensorflow"]
 IndexType = Literal["i64", "i32"]
 TOLERANCE = 1e-5
-
-
-def check_floats(**facts: Fact) -> None:
-    """Raise OpError for an input, by its name, that is not of a float type."""
-    for name, fact in facts.items():
-        check(fact.element is None or fact.element.is_float, f"{name} has element type {fact.element}, expected a float type")
-
-
-def sizes_of(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
-    """The sizes of a tensor of that rank, all unknown where its shape is; OpError for another rank."""
-    check(fact.rank in (None, rank), f"{what} has rank {fact.rank}, expected {rank}")
-    return (ANY,) * rank if fact.shape is None else fact.shape
 
 
 def check_four(size: Size, what: str) -> None:

@@ -11,8 +11,8 @@ from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, shape_text
 from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.ops.arithmetic import align
 from irexec.ops.attributes import AtLeast
+from irexec.ops.elementwise import align
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
 

@@ -40,6 +40,18 @@ def check_float(fact: Fact, what: str) -> None:
         check(fact.element.is_float, f"{what} has element type {fact.element}, expected floating-point numbers")
 
 
+def check_floats(**facts: Fact) -> None:
+    """The same of several inputs by their names."""
+    for what, fact in facts.items():
+        check_float(fact, what)
+
+
+def sizes_of(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
+    """The sizes of a tensor of that rank, all unknown where its shape is; OpError for another rank."""
+    check(fact.rank in (None, rank), f"{what} has rank {fact.rank}, expected {rank}")
+    return (ANY,) * rank if fact.shape is None else fact.shape
+
+
 def check_scalar(fact: Fact, what: str) -> None:
     """Raise OpError unless the tensor can be a scalar, or a vector of one number as many writers have it."""
     vector = fact.shape is not None and len(fact.shape) == 1 and may_equal(fact.shape[0], 1)

@@ -119,7 +119,7 @@ ROWS = [
     refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,20,2,4]", "f32[3]", **PLAIN, says="bbox_deltas has 20 channels, expected 24", id="deltas"),
     refuses("Proposal", 4, "f32[1,6,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has 6 channels, expected 12", id="probs"),
     refuses("Proposal", 4, "f32[1,12,2]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has rank 3, expected 4", id="rank"),
-    refuses("Proposal", 4, "i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="expected a float type", id="integers"),
+    refuses("Proposal", 4, "i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="expected floating-point numbers", id="integers"),
 ]  # fmt: skip
 
 SETTINGS = {"min_size": "0", "nms_threshold": "0.5", "pre_nms_count": "100", "post_nms_count": "6"}
