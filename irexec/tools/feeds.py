@@ -54,6 +54,7 @@ def arrays(feeds: Sequence[Feed], ports: Sequence[Port], *, seed: int = 0, pictu
 def _read(feed: Feed, ports: Sequence[Port], found: Mapping[str, Any], seed: int, picture: Picture) -> dict[str, np.ndarray]:
     if feed.source == "random":
         targets = [find_port(ports, feed.name)] if feed.name else [port for port in ports if port.name not in found]
+        _check_static(targets)
         return {port.name: random_array(port, seed + ports.index(port)) for port in targets}
     if feed.source.lower().endswith(".npz"):
         members = load(feed.source)
@@ -105,17 +106,18 @@ def random_array(port: Port, seed: int) -> np.ndarray:
     Raises:
         InputError: its shape or type is not known.
     """
-    shape = _sizes(port)
+    _check_static([port])
     if port.element is None:
         raise InputError(f"the element type of input {port.name!r} is not known")
-    return _random(port.element, shape, np.random.default_rng(seed))
+    return _random(port.element, static(port.shape) or (), np.random.default_rng(seed))
 
 
-def _sizes(port: Port) -> tuple[int, ...]:
-    sizes = static(port.shape)
-    if sizes is None:
-        raise InputError(f"input {port.name!r} has shape {shape_text(port.shape)}: say which with --shape {port.name}=...")
-    return sizes
+def _check_static(ports: Sequence[Port]) -> None:
+    """All inputs of unknown sizes in one sentence."""
+    open_ports = [port for port in ports if static(port.shape) is None]
+    if open_ports:
+        have = ", ".join(f"input {port.name!r} has shape {shape_text(port.shape)}" for port in open_ports)
+        raise InputError(f"{have}: say which with {' '.join(f'--shape {port.name}=...' for port in open_ports)}")
 
 
 def static(shape: PartialShape) -> tuple[int, ...] | None:
