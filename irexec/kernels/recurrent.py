@@ -60,8 +60,8 @@ def lstm(
         if peepholes is not None:
             p_f, p_i, p_o = np.split(peepholes, 3)
             f, i = f + p_f * cell, i + p_i * cell
-        i = f_act(clipped(i, clip))
-        f = 1 - i if input_forget else f_act(clipped(f, clip))
+        f = f_act(clipped(f, clip))
+        i = 1 - f if input_forget else f_act(clipped(i, clip))
         cell = f * cell + i * g_act(clipped(c, clip))
         o = o if peepholes is None else o + p_o * cell
         return f_act(clipped(o, clip)) * h_act(cell), cell

@@ -80,9 +80,10 @@ def lstm_cell_1(
     activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0, input_forget: bool = False,
     weights_format: Format = "fico",
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """One step of an LSTM with peepholes, whose input gate may stand in for the forget gate.
+    """One step of an LSTM with peepholes (of f, i and o); with ``input_forget`` the input gate is what the forget gate leaves of 1.
 
-    Source: LSTMCell-1. The gates stand in the order fico whatever ``weights_format`` says: OpenVINO writes "ifco" and reads none.
+    The gates stand in the order fico whatever ``weights_format`` says: OpenVINO writes "ifco" and reads none.
+    Source: LSTMCell-1, and OpenVINO's reference.
     """
     functions = _functions(activations, LSTM, activations_alpha, activations_beta)
     cell = recurrent.lstm(r, _bias(b, 4 * hidden_size, x), p, functions, clip, input_forget)
