@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -213,7 +214,7 @@ def group_normalization_12(data: np.ndarray, scale: np.ndarray, bias: np.ndarray
 
     Source: GroupNormalization-12.
     """
-    grouped = data.reshape(data.shape[0], num_groups, -1)
+    grouped = data.reshape(data.shape[0], num_groups, math.prod(data.shape[1:]) // num_groups)
     normal = _mvn(grouped, (2,), True, epsilon, True).reshape(data.shape)
     along = (1, -1) + (1,) * (data.ndim - 2)
     return normal * scale.reshape(along) + bias.reshape(along)

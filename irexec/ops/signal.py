@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -238,13 +239,14 @@ def istft_16(
     numbers = fourier.joined(data).swapaxes(-1, -2)
     frames = fourier.to_real(numbers, (numbers.ndim - 1,), size)
     whole = fourier.centred(window, size)
-    total = fourier.overlapped((frames * whole).reshape(-1, *frames.shape[-2:]), step)
+    total = fourier.overlapped((frames * whole).reshape(math.prod(data.shape[:-3]), *frames.shape[-2:]), step)
     weight = fourier.overlapped(np.broadcast_to(whole * whole, (1, frames.shape[-2], size)), step)[0]
     scale = np.sqrt(total.dtype.type(size)) if normalized else total.dtype.type(1)
     signal = np.where(weight == 0, 0, total * scale / np.where(weight == 0, 1, weight)).astype(data.dtype, copy=False)
     margin = size // 2 if center else 0
     wanted = signal.shape[1] - 2 * margin if signal_length is None else int(signal_length.reshape(()))
-    return fourier.fitted(signal[:, margin:], (1,), (max(wanted, 0),)).reshape(*data.shape[:-3], -1).copy()
+    fitted = fourier.fitted(signal[:, margin:], (1,), (max(wanted, 0),))
+    return fitted.reshape(*data.shape[:-3], fitted.shape[1]).copy()
 
 
 @istft_16.facts
