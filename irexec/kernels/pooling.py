@@ -31,20 +31,21 @@ def _stretched(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, p
 
 
 def max_pool(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
-    """The greatest of each window; padding never wins. One axis after the other."""
+    """The greatest of each window; padding never wins, NaN only where there is nothing else. One axis after the other."""
     shape = (*x.shape[:2], *counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
     result = _stretched(x, kernel, strides, dilations, pads, counts, lowest(x.dtype))
     rank = len(kernel)
+    greater = np.fmax if x.dtype.kind == "f" else np.maximum
     for axis in range(rank):
         slices = [
             (slice(None),) * (2 + axis) + tap_slices((tap,), (counts[axis],), (strides[axis],), (dilations[axis],))
             for tap in range(kernel[axis])
         ]
-        reduced = result[slices[0]].copy() if len(slices) == 1 else np.maximum(result[slices[0]], result[slices[1]])
+        reduced = result[slices[0]].copy() if len(slices) == 1 else greater(result[slices[0]], result[slices[1]])
         for index in slices[2:]:
-            np.maximum(reduced, result[index], out=reduced)
+            greater(reduced, result[index], out=reduced)
         result = reduced
     return result
 
@@ -54,7 +55,7 @@ def max_pool_indices(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The greatest of each window and where it stands in ``x``, flattened from ``axis`` on; the first of equals.
 
-    Of a window beside the data it is where its channel begins.
+    NaN counts only where there is nothing else; of a window beside the data it is where its channel begins.
     """
     shape = (*x.shape[:2], *counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
@@ -66,10 +67,11 @@ def max_pool_indices(
     for tap in itertools.product(*map(range, kernel)):
         index = (slice(None), slice(None), *tap_slices(tap, counts, strides, dilations))
         value, number = values[index], numbers[index]
-        better = (number >= 0) & ((value > best) | (where < 0))
+        better = (number >= 0) & ((value > best) | (where < 0) | (np.isnan(best) & ~np.isnan(value)))
         best = np.where(better, value, best)
         where = np.where(better, number, where)
-    return best, np.where(where < 0, places.reshape(*x.shape[:2], -1)[..., :1].reshape(*x.shape[:2], *[1] * len(kernel)), where)
+    first = places[(slice(None), slice(None), *(slice(0, 1),) * len(kernel))]
+    return best, np.where(where < 0, first, where) if first.size else where
 
 
 def window_sums(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
@@ -128,9 +130,10 @@ def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
         numbers = np.take(numbers, index, 2 * i)
         valid = valid[..., None, None] & inside
     order = [2 * i for i in range(rank)] + [2 * i + 1 for i in range(rank)]
-    values = values.transpose(0, 1, *(2 + o for o in order)).reshape(*x.shape[:2], *counts, -1)
-    numbers = numbers.transpose(order).reshape(*counts, -1)
-    valid = valid.transpose(order).reshape(*counts, -1)
+    window = math.prod(numbers.shape[1::2])
+    values = values.transpose(0, 1, *(2 + o for o in order)).reshape(*x.shape[:2], *counts, window)
+    numbers = numbers.transpose(order).reshape(*counts, window)
+    valid = valid.transpose(order).reshape(*counts, window)
     masked = np.where(valid, values, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
     best = masked.argmax(-1)[..., None]
     places = np.take_along_axis(np.broadcast_to(numbers, masked.shape), best, -1)[..., 0]

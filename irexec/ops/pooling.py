@@ -14,6 +14,7 @@ from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
 from irexec.kernels.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
 from irexec.kernels.windows import Pads, resolve_pads
+from irexec.ops.arithmetic import check_numeric
 from irexec.ops.attributes import NonNegatives, Positives
 from irexec.ops.registry import op
 from irexec.ops.rules import normal_axis
@@ -43,6 +44,7 @@ class _Pool:
         rank = len(self.kernel)
         check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
         check(data.rank is None or data.rank >= 3, f"data {data} has no spatial axes")
+        check_numeric(data)
         for numbers, what in (
             (self.strides, "strides"),
             (self.dilations, "dilations"),
@@ -258,6 +260,7 @@ def _avg_pool_16_facts(
 
 
 def _adaptive_shape(data: Fact, output_shape: Fact) -> Shape | None:
+    check_numeric(data)
     check(output_shape.rank in (None, 1), f"output_shape has rank {output_shape.rank}, expected 1")
     sizes = output_shape.sizes()
     if data.shape is None:
