@@ -38,7 +38,11 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, 
     if target is None or data.shape is None:
         return Fact(data.element, target)
     if mode == "explicit":
-        _check_explicit(data.shape, target, axes_mapping)
+        check(axes_mapping is not None, "mode explicit needs axes_mapping")
+        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints())
+    elif mode == "pdpd":
+        check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
+        _check_explicit(data.shape, target, tuple(range(len(data.shape))))
     elif mode == "numpy":
         check(broadcastable_to(data.shape, target), f"data {shape_text(data.shape)} cannot be broadcast to {shape_text(target)}")
         return Fact(data.element, _narrowed(data.shape, target))
@@ -54,9 +58,7 @@ def _narrowed(shape: Shape, target: Shape) -> Shape:
     )
 
 
-def _check_explicit(shape: Shape, target: Shape, axes_mapping: Fact | None) -> None:
-    check(axes_mapping is not None, "mode explicit needs axes_mapping")
-    axes = None if axes_mapping is None else axes_mapping.ints()
+def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -> None:
     if axes is None:
         return
     check(len(axes) == len(shape), f"axes_mapping {list(axes)} does not have one axis for each of data {shape_text(shape)}")
@@ -70,11 +72,6 @@ def _check_explicit(shape: Shape, target: Shape, axes_mapping: Fact | None) -> N
                 check(not isinstance(size, int), f"data {shape_text(shape)} does not fit {shape_text(target)} at axis {axis}")
 
 
-def _pdpd(data: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
-    start = len(target) - data.ndim
-    return data.reshape((1,) * start + data.shape)
-
-
 @op("Broadcast", since=1, symbolic=True)
 def broadcast_1(
     data: np.ndarray,
@@ -85,9 +82,12 @@ def broadcast_1(
 ) -> np.ndarray:
     """``data`` repeated to ``target_shape``; ``axes_mapping`` says where its axes go if mode is explicit.
 
-    Source: Broadcast-1. OpenVINO writes explicit as "none".
+    pdpd: they go with the target's from the front on. Source: Broadcast-1, and OpenVINO, which writes explicit as "none",
+    for pdpd, which the specification does not know.
     """
     target = tuple(int(size) for size in target_shape.ravel().tolist())
+    if mode == "pdpd":
+        data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))
     if mode in ("explicit", "none") and axes_mapping is not None:
         data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
     return np.broadcast_to(data, target).copy()
