@@ -80,17 +80,25 @@ def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
     return (np.abs(total) // count) * np.sign(total) if x.dtype.kind == "i" else total // x.dtype.type(count)
 
 
-def _extreme(function: Any, lowest: bool) -> Reduction:
+def _extreme(function: np.ufunc, over_nan: np.ufunc, lowest: bool) -> Reduction:
+    """``function``, or of floats ``over_nan``, which passes over NaN unless there is nothing else."""
+
     def reduce(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+        used = over_nan if x.dtype.kind == "f" else function
         if x.size or x.dtype == object:
-            return function(x, axis=axes, keepdims=keep)
-        return function(x, axis=axes, keepdims=keep, initial=_bound(x.dtype, lowest))
+            return used.reduce(x, axis=axes, keepdims=keep)
+        return used.reduce(x, axis=axes, keepdims=keep, initial=_bound(x.dtype, lowest))
 
     return reduce
 
 
 def _bound(dtype: np.dtype, lowest: bool) -> Any:
-    """What a greatest (least) of nothing is: the least (greatest) number of the type."""
+    """What a greatest (least) of nothing is: the least (greatest) number of the type.
+
+    For OpenVINO's reference that is the lowest number of f32 on the one side, and infinity on the other.
+    """
+    if lowest and dtype == np.float32:
+        return np.finfo(dtype).min
     if dtype.kind == "f":
         return dtype.type(-np.inf if lowest else np.inf)
     return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
@@ -111,8 +119,20 @@ def _l2(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
 _define("ReduceSum", 1, _sum, "The sum; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
 _define("ReduceMean", 1, _mean, "The mean; NaN of nothing.", widen=True, tolerance=4e-6)
 _define("ReduceProd", 1, _prod, "The product; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
-_define("ReduceMax", 1, _extreme(np.max, True), "The greatest; of nothing the least number of the type.", symbolic=True)
-_define("ReduceMin", 1, _extreme(np.min, False), "The least; of nothing the greatest number of the type.", symbolic=True)
+_define(
+    "ReduceMax",
+    1,
+    _extreme(np.maximum, np.fmax, True),
+    "The greatest, NaN only of NaN; of nothing the least number of the type.",
+    symbolic=True,
+)
+_define(
+    "ReduceMin",
+    1,
+    _extreme(np.minimum, np.fmin, False),
+    "The least, NaN only of NaN; of nothing the greatest number of the type.",
+    symbolic=True,
+)
 _define("ReduceL1", 4, _l1, "The sum of absolute values.", widen=True, tolerance=4e-6)
 _define("ReduceL2", 4, _l2, "The square root of the sum of squares.", widen=True, tolerance=4e-6)
 _define("ReduceLogicalAnd", 1, lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep), "Whether all hold.", logical=True)

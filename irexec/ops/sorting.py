@@ -19,12 +19,14 @@ IndexType = Literal["i64", "i32"]
 
 
 def _top(data: np.ndarray, k: np.ndarray, axis: int, mode: str, sort: str, kind: Element) -> tuple[np.ndarray, np.ndarray]:
-    """Of equal numbers the one with the lower index counts first."""
+    """Of equal numbers the one with the lower index counts first; NaN counts last, whichever are wanted."""
     place = normal_axis(axis, data.ndim)
     size = data.shape[place]
     wanted = int(k.reshape(-1)[0])
     check(0 <= wanted <= size, f"k is {wanted}, the axis has {size}")
-    if mode == "max":
+    if mode == "max" and data.dtype.kind == "f":
+        order = np.argsort(-data, place, kind="stable")
+    elif mode == "max":
         # A stable descending order: sort the axis the other way round and read it from behind.
         order = size - 1 - np.flip(np.argsort(np.flip(data, place), place, kind="stable"), place)
     else:
@@ -110,6 +112,7 @@ def non_zero_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarra
 
 @non_zero_3.facts
 def _non_zero_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
+    check(data.element is None or data.element.kind != "string", "element type string is no number")
     if data.shape is None:
         return Fact(element(output_type), (ANY, ANY))
     total = count(data.shape)
