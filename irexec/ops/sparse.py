@@ -9,10 +9,10 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
-from irexec.ir.elements import BOOLEAN
+from irexec.ir.elements import BF16, BOOLEAN, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.indexing import from_front
-from irexec.ops.registry import op
+from irexec.ops.registry import Elements, op
 from irexec.ops.rules import check_integers, check_scalar, check_vector, same_element
 
 Pooling = Literal["sum", "mean"]
@@ -226,7 +226,12 @@ def _how_many(num_segments: Fact) -> Size:
 
 @op("SegmentMax", since=16)
 def segment_max_16(
-    data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray | None = None, *, fill_mode: Literal["zero", "lowest"]
+    data: np.ndarray,
+    segment_ids: np.ndarray,
+    num_segments: np.ndarray | None = None,
+    *,
+    fill_mode: Literal["zero", "lowest"],
+    elements: Elements = Elements(),
 ) -> np.ndarray:
     """The greatest number of each segment of the first axis; an empty segment has 0 or the lowest number of the type.
 
@@ -235,7 +240,9 @@ def segment_max_16(
     """
     count = int(segment_ids.max(initial=-1)) + 1 if num_segments is None else int(num_segments.reshape(-1)[0])
     within = segment_ids < count
-    result = np.full((count, *data.shape[1:]), _lowest(data.dtype) if fill_mode == "lowest" else 0, data.dtype)
+    result = np.full(
+        (count, *data.shape[1:]), _lowest(elements[0] if elements else None, data.dtype) if fill_mode == "lowest" else 0, data.dtype
+    )
     filled, starts = np.unique(segment_ids[within], return_index=True)
     if len(filled):
         greatest = np.fmax if data.dtype.kind == "f" else np.maximum
@@ -243,12 +250,20 @@ def segment_max_16(
     return result
 
 
-def _lowest(dtype: np.dtype) -> float:
+# The least finite number of bf16: seven ones behind the point, where f32 has 23.
+_LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
+
+
+def _lowest(kind: Element | None, dtype: np.dtype) -> float:
+    if kind is BF16:
+        return _LOWEST_BF16
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
 @segment_max_16.facts
-def _segment_max_16_facts(data: Fact, segment_ids: Fact, num_segments: Fact | None = None, *, fill_mode: str) -> Fact:
+def _segment_max_16_facts(
+    data: Fact, segment_ids: Fact, num_segments: Fact | None = None, *, fill_mode: str, elements: Elements = Elements()
+) -> Fact:
     check_vector(segment_ids, "segment_ids")
     check_integers(segment_ids, "segment_ids")
     check(data.rank != 0, "data is a scalar")
