@@ -51,6 +51,7 @@ def _range_facts(start: Fact, stop: Fact, step: Fact, kind: Element | None) -> F
     numbers = _numbers(start, stop, step, whole=kind is not None and kind.is_integer)
     if numbers is None:
         return Fact(kind, (ANY,))
+    check(all(isinstance(number, Dim) or math.isfinite(number) for number in numbers), "start, stop and step must be finite")
     check(isinstance(numbers[2], Dim) or numbers[2] != 0, "step is 0")
     return Fact(kind, (_length(*numbers),))
 

@@ -209,7 +209,6 @@ def interpolate_1(
     of the corners, or asymmetric; but half_pixel for linear without padding, unless over the axes 2 and 3 of
     rank 4. Source: Interpolate-1, openvino ``convert_interpolate1_to_interpolate4.cpp``.
     """
-    check(mode != "area", "mode area is defined by no implementation")
     padded = _padded(data, pads_begin, pads_end)
     places = normal_axes(axes, data.ndim)
     way = "linear_onnx" if mode == "linear" and data.ndim < 5 else mode
@@ -231,6 +230,7 @@ def _interpolate_1_facts(
     pads_begin: NonNegatives = (),
     pads_end: NonNegatives = (),
 ) -> Fact:
+    check(mode != "area", "mode area is defined by no implementation")
     return Fact(data.element, _resized_shape(data, pads_begin, pads_end, axes, target_spatial_shape, None))
 
 

@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irexec.errors import check
-from irexec.ir.elements import BOOLEAN
 from irexec.ir.facts import Fact
 from irexec.kernels.special import erf, erfinv
+from irexec.ops.arithmetic import check_numeric
 from irexec.ops.registry import op
 
 
@@ -26,8 +25,7 @@ def _define(type: str, since: int, function: Callable[[np.ndarray], Any], says: 
 
     @definition.facts
     def facts(data: Fact) -> Fact:
-        if data.element is not None:
-            check(data.element.kind != "string" and data.element is not BOOLEAN, f"element type {data.element} is no number")
+        check_numeric(data)
         return Fact(data.element, data.shape)
 
 
@@ -101,4 +99,5 @@ def round_5(data: np.ndarray, *, mode: Literal["half_to_even", "half_away_from_z
 
 @round_5.facts
 def _round_5_facts(data: Fact, *, mode: str = "half_to_even") -> Fact:
+    check_numeric(data)
     return Fact(data.element, data.shape)
