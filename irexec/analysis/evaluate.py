@@ -32,8 +32,7 @@ def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
 
 def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:
     """The outputs of the plain kernel, rounded to the element types of ``facts``."""
-    with np.errstate(all="ignore"):
-        outputs = as_tuple(definition(*inputs, **attributes))
+    outputs = as_tuple(definition(*inputs, **attributes))
     return tuple(rounded(out, fact.element) for out, fact in zip(outputs, facts, strict=True))
 
 

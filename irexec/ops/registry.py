@@ -128,7 +128,11 @@ class OpDef:
         return rule
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
-        """The plain kernel; f16 is widened where the operation asks for it."""
+        """The plain kernel; f16 is widened where the operation asks for it. NaN and infinities are results, not reasons to warn."""
+        with np.errstate(all="ignore"):
+            return self._computed(*inputs, **attributes)
+
+    def _computed(self, *inputs: Any, **attributes: Any) -> Any:
         if self.widen and any(isinstance(x, np.ndarray) and x.dtype == np.float16 for x in inputs):
             return _narrow(self.kernel(*map(_widened, inputs), **attributes))
         return self.kernel(*inputs, **attributes)
