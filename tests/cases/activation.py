@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 2, 3, 5, low=-5, high=5)
 XH = random("f16", 2, 3, low=-5, high=5)
@@ -69,4 +69,49 @@ ROWS = [
     case("LogSoftmax", 5, [[1000.0, 1001.0], [-1000.0, 0.0]], axis="1", id="far out"),
     facts_case("LogSoftmax", 5, "f32[?,3]", axis="1", id="dynamic"),
     refuses("LogSoftmax", 5, "f32[2,3]", axis="5", says="axis 5 is out of range", id="axis out of range"),
+]
+ROWS += [
+    # NaN stays NaN, which the plugin makes 1.
+    case(
+        "HardSigmoid",
+        1,
+        [np.nan, np.inf, -np.inf, 0.0],
+        np.float32(0.2),
+        np.float32(0.5),
+        gives=np.float32([np.nan, 1, 0, 0.5]),
+        id="NaN and infinities",
+    ),
+    # By the formula, x/2 (1 + erf): infinity times 0 is no number. The plugin's error function gives NaN for either infinity.
+    case("Gelu", 2, [np.nan, np.inf, -np.inf, 0.0], gives=np.float32([np.nan, np.inf, np.nan, 0]), id="NaN and infinities"),
+    case(
+        "Gelu",
+        7,
+        [np.nan, np.inf, -np.inf, 0.0],
+        approximation_mode="ERF",
+        gives=np.float32([np.nan, np.inf, np.nan, 0]),
+        id="NaN and infinities",
+    ),
+    # By the formula, a number less the logarithm of the sum: NaN among the numbers is in the sum, infinity less itself is no number.
+    case(
+        "LogSoftmax",
+        5,
+        [[np.nan, 1.0, 2.0], [np.inf, 1.0, 2.0], [-np.inf, 0.0, 0.0]],
+        axis="1",
+        gives=np.float32([[np.nan] * 3, [np.nan] * 3, [-np.inf, -np.log(2), -np.log(2)]]),
+        id="NaN and infinities",
+    ),
+    case("LogSoftmax", 5, random("f32", 4, low=-3), axis="0", id="vector"),
+    case("Selu", 1, random("f32", 7, low=-3, high=3), np.float32(1.67), np.float32(1.05), id="vector"),
+    case("Gelu", 2, random("f32", 7, low=-3, high=3), id="vector"),
+    refuses("Elu", 1, "i32[3]", alpha="1", says="expected floating-point numbers", id="integers"),
+    refuses("Gelu", 2, "i32[3]", says="expected floating-point numbers", id="integers"),
+    refuses("HardSigmoid", 1, "f32[3]", "f16[]", "f32[]", says="differ", id="types that differ"),
+    refuses("Selu", 1, "f32[3]", "f32[]", "f16[]", says="differ", id="types that differ"),
+    refuses("PRelu", 1, "f32[1,2,3]", "f32[5]", says="cannot be broadcast", id="slope of another length"),
+    case("PRelu", 1, random("f32", 0, 3), [0.1, 0.2, 0.3], gives=np.zeros((0, 3), np.float32), id="empty"),
+]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied(ROWS, "Clamp", "Elu", "Selu", "HardSigmoid", "Swish", "Gelu", "Softmax", "LogSoftmax"),
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
 
 A, B = random("f32", 2, 3), random("f32", 2, 3, low=0.5, high=2, seed=1)
 BINARY = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "Divide", "Mod", "FloorMod", "Power", "SquaredDifference")
@@ -75,3 +75,11 @@ ROWS += [
     case("Add", 1, typed("u4", [15, 3]), typed("u4", [2, 3]), gives=np.array([1, 6], np.uint8), id="u4 wraps"),
     case("Add", 1, typed("i4", [7, -8]), typed("i4", [1, -1]), gives=np.array([-8, 7], np.int8), id="i4 wraps"),
 ]
+# NaN goes through whichever side it stands on; OpenVINO's own comparison takes the second operand, NaN or not.
+for op in ("Maximum", "Minimum"):
+    pick = np.maximum if op == "Maximum" else np.minimum
+    left, right = np.float32([np.nan, 1, np.inf, -np.inf, np.nan]), np.float32([1, np.nan, 2, 2, np.nan])
+    ROWS.append(case(op, 1, left, right, gives=pick(left, right), id="NaN on either side"))
+for op in BINARY:
+    ROWS.append(case(op, 1, typed("i32", 3), typed("i32", [[2], [3]]), id="i32 scalar on the left"))
+ROWS += [*odd(ROWS), *emptied(ROWS, *BINARY, inputs=(0, 1))]

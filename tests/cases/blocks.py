@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 PLAIN = {"strides": "1, 1", "dilations": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0"}
 HUNDRED = np.arange(1, 101, dtype=np.float32).reshape(1, 1, 10, 10)
@@ -149,3 +149,4 @@ ROWS += [
     refuses("Col2Im", 15, "f32[1,10,4]", [3, 3], [2, 2], says="10 is no multiple of 4", id="uneven"),
     refuses("Col2Im", 15, "f32[1,8,5]", [3, 3], [2, 2], says="has 5 columns, an image of 3 x 3 gives 4", id="other count"),
 ]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "SpaceToBatch", "BatchToSpace", "ExtractImagePatches", "Col2Im")]

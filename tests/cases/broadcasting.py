@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 3, 1)
 ROWS = []
@@ -59,3 +59,32 @@ ROWS += [
 ]
 for mode, begin, end in (("reflect", -1, 2), ("symmetric", -2, 3), ("edge", -3, 2), ("constant", -2, 1)):
     ROWS.append(case("Pad", 12, [1.0, 2.0, 3.0], [begin], [end], pad_mode=mode, id=f"{mode}, cut and added"))
+ROWS += [
+    # OpenVINO always writes axes_mapping, and runs pdpd on data of as many axes alone; of fewer, by its rule for element-wise operations.
+    case("Broadcast", 1, random("f32", 3, 1), [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd"),
+    case("Broadcast", 1, [1.0, 2.0], [2, 3], mode="pdpd", gives=[[1.0] * 3, [2.0] * 3], id="pdpd, more axes"),
+    facts_case("Broadcast", 1, "f32[?,1]", [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd, dynamic"),
+    refuses("Broadcast", 1, "f32[3]", [2, 3], mode="pdpd", says="does not fit", id="pdpd that does not fit"),
+    refuses("Broadcast", 1, "f32[2,3,1]", [2, 3], mode="pdpd", says="more axes", id="pdpd of more axes"),
+    case("Broadcast", 1, random("f32", 0, 3), [0, 3], mode="numpy", gives=np.zeros((0, 3), np.float32), id="empty"),
+    case("Broadcast", 3, random("f32", 1, 3), [0, 3], mode="bidirectional", gives=np.zeros((0, 3), np.float32), id="to nothing"),
+    case("Broadcast", 3, random("f32", 1), np.zeros(0, np.int64), mode="bidirectional", id="bidirectional, target of no axes"),
+    case("Tile", 1, np.float32(4), [3], id="scalar"),
+    case("Tile", 1, random("boolean", 2), [1, 2], id="boolean"),
+    refuses("Tile", 1, "f32[2]", [2.0], says="expected integers", id="repeats of floats"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS)]
+for since in (1, 12):
+    ROWS.append(
+        case(
+            "Pad",
+            since,
+            random("f32", 0, 2),
+            [1, 0],
+            [1, 1],
+            np.float32(7),
+            pad_mode="constant",
+            gives=np.full((2, 3), 7, np.float32),
+            id="of nothing",
+        )
+    )

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, Typed, case, facts_case, random, refuses, typed
+from tests.support.cases import Row, Typed, case, emptied, facts_case, random, refuses, typed
 
 
 def _bytes(*shape: int, kind: str = "u8", seed: int = 0) -> Typed:
@@ -86,3 +86,13 @@ def _to(order: str) -> list[Row]:
 
 
 ROWS: list[Row] = [row for layout in ("NV12", "I420") for to in ("RGB", "BGR") for row in _from(layout, to)] + _to("RGB") + _to("BGR")
+# Video holds no NaN, and infinities are cut to its ends: of both planes as of one.
+for layout, to in itertools.product(("NV12", "I420"), ("RGB", "BGR")):
+    ROWS += emptied(ROWS, f"{layout}to{to}")
+for order in ("RGB", "BGR"):
+    half = _bytes(1, 2, 4, 3, kind="bf16")
+    expected = typed("bf16", _nv12(half.array, order == "BGR", True))
+    ROWS += [
+        case(f"{order}toNV12", 17, half, gives=expected, id="bf16"),
+        case(f"{order}toNV12", 17, np.zeros((0, 2, 4, 3), np.uint8), gives=np.zeros((0, 3, 4, 1), np.uint8), id="no images"),
+    ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
 
 # OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
 FIRST, SECOND = random("i32", 2, 3, 4, high=2, low=0), random("i32", 2, 1, high=2, low=0)
@@ -45,3 +45,9 @@ ROWS += [
     case("IsInf", 10, VALUES, detect_positive="false", id="negative alone"),
     case("IsInf", 10, VALUES, detect_positive="false", detect_negative="false", gives=np.zeros(5, np.bool_), id="neither"),
 ]
+for op in ("Less", "LessEqual", "Greater", "GreaterEqual"):
+    # IEEE: NaN is neither less nor greater.
+    left, right = np.float32([NAN, 1, NAN, np.inf, -np.inf, np.inf]), np.float32([1, NAN, NAN, 1, 1, np.inf])
+    is_true = {"Less": [4], "LessEqual": [4, 5], "Greater": [3], "GreaterEqual": [3, 5]}[op]
+    ROWS.append(case(op, 1, left, right, gives=np.isin(np.arange(6), is_true), id="NaN and infinities"))
+ROWS += [*halves(ROWS), *emptied(ROWS, "IsFinite", "IsInf", "IsNaN")]

@@ -78,3 +78,9 @@ ROWS += [
     case("ConvertLike", 1, [300, 2], typed("u4", [1]), id="i64 to u4"),
     facts_case("ConvertLike", 1, "f32[?,2]", "i32[...]", id="dynamic"),
 ]
+ROWS += [
+    case("ConvertLike", 1, np.zeros((0, 2), np.float32), typed("i32", [1]), gives=np.zeros((0, 2), np.int32), id="empty"),
+    case("ConvertLike", 1, [np.nan, np.inf, -np.inf], typed("f16", 1), id="NaN and infinities"),
+    case("ConvertLike", 1, typed("f16", 1.5), np.zeros((0, 3), np.float32), gives=np.float32(1.5), id="like nothing"),
+    refuses("ConvertLike", 1, "string[2]", "f32[2]", says="string cannot be converted to f32", id="text"),
+]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.data.seeds import CONV
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 PLAIN_1D = {"strides": "1", "pads_begin": "0", "pads_end": "0", "dilations": "1"}
 PLAIN = {"strides": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0", "dilations": "1, 1"}
@@ -215,3 +215,20 @@ BINARY = [
 ]  # fmt: skip
 
 ROWS = [*SEED_ROWS, *CONVOLUTION, *CONVOLUTION_FACTS, *CONVOLUTION_REFUSED, *GROUPED, *BINARY]
+ROWS += [
+    # By hand, padded with 0 at the start: 0 1, 1 0 and 0 1 against 1 1 agree in one of two.
+    case(
+        "BinaryConvolution",
+        1,
+        BINARY_X[:, :, :1],
+        typed("u1", [[[[1, 1]]]]),
+        gives=np.zeros((1, 1, 1, 3), np.float32),
+        **(BITS | {"auto_pad": "same_lower"}),
+        id="same_lower",
+    ),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "BinaryConvolution", "GroupConvolution")]
+ROWS += [
+    case("BinaryConvolution", 1, typed(kind, BINARY_X), typed("u1", [[[[1, 0], [1, 1]]]]), gives=typed(kind, [[[[2, 0]]]]), **BITS, id=kind)
+    for kind in ("f16", "bf16")
+]

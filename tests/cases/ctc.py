@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, Typed, case, facts_case, random, refuses, typed
+from tests.support.cases import Row, Typed, case, emptied, facts_case, random, refuses, typed
 
 
 def _scores(path: str, classes: int = 4, kind: str = "f32") -> np.ndarray:
@@ -127,3 +127,22 @@ _LOSS: list[Row] = [
 ]
 
 ROWS: list[Row] = [*_GREEDY, *_GREEDY_LENGTHS, *_LOSS]
+ROWS += [
+    *emptied(ROWS, "CTCGreedyDecoderSeqLen", inputs=(0, 1)),
+    *emptied(ROWS, "CTCLoss", inputs=(0, 1, 2, 3)),
+    # By the formula: what cannot happen has an infinite loss, what is no number none.
+    _loss(
+        "impossible",
+        np.float32([[[0, -np.inf], [0, -np.inf]]]),
+        _length(2),
+        typed("i32", [[1, 1]]),
+        _length(1),
+        typed("i32", 0),
+        gives=[np.inf],
+    ),
+]
+_TOP = np.where(np.arange(4) == 2, np.inf, _PATHS[:, :, :4]).astype(np.float32)
+ROWS += [
+    case("CTCGreedyDecoder", 1, np.ascontiguousarray(_TOP.transpose(1, 0, 2)), _MASK, id="infinities"),
+    case("CTCGreedyDecoderSeqLen", 6, _TOP, _LENGTHS, id="infinities"),
+]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 BARE = {"strides": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0", "dilations": "1, 1"}
 # OpenVINO's reader takes a missing group for 0 and refuses it, though the specification has a default.
@@ -132,3 +132,36 @@ BY_HAND = [
 ]  # fmt: skip
 
 ROWS = [*OPSET_1, *OPSET_8, *BY_HAND]
+# By hand: 2 x 2 windows on an image of 2 x 2 without offsets, as a plain convolution of ones has it; the pixel that pads is 0.
+_SUMS = {"same_upper": [[10, 6], [7, 4]], "same_lower": [[1, 3], [4, 10]], "valid": [[10]]}
+for way, sums in _SUMS.items():
+    still = np.zeros((1, 8, *np.shape(sums)), np.float32)
+    for since in (1, 8, "irexec"):
+        attributes = PLAIN | {"auto_pad": way} | ({} if since == 1 else PAD)
+        ROWS.append(
+            case(
+                "DeformableConvolution",
+                since,
+                IMAGE,
+                still,
+                np.ones((1, 1, 2, 2), np.float32),
+                gives=np.float32([[sums]]),
+                **attributes,
+                id=f"{way} by hand",
+            )
+        )
+LINE_1D = np.float32([[[1, 10, 100]]])
+ROWS += [
+    # A row of 1 10 100, one tap, each half a step on, with a mask of 2 and 1 and 0.
+    case("DeformableConvolution", "irexec", LINE_1D, np.float32([[[0.5, 0.5, 0]]]), np.float32([[[1]]]), np.float32([[[2, 1, 0]]]), **PLAIN_1D, **PAD,
+         gives=np.float32([[[11, 55, 0]]]), id="1-D with a mask"),
+    case("DeformableConvolution", "irexec", typed("f16", LINE_1D), typed("f16", [[[0.5, 0.5, 0]]]), typed("f16", [[[1]]]), **PLAIN_1D, **PAD,
+         gives=typed("f16", [[[5.5, 55, 100]]]), id="f16"),
+    case("DeformableConvolution", "irexec", typed("bf16", LINE_1D), typed("bf16", [[[0.5, 0.5, 0]]]), typed("bf16", [[[1]]]), **PLAIN_1D, **PAD,
+         gives=typed("bf16", [[[5.5, 55, 100]]]), id="bf16"),
+    case("DeformableConvolution", "irexec", LINE_1D, np.float32([[[np.nan, np.inf, 0]]]), np.float32([[[1]]]), **PLAIN_1D, **PAD,
+         gives=np.float32([[[0, 0, 100]]]), id="NaN and infinite offsets give zero"),
+    case("DeformableConvolution", "irexec", np.zeros((0, 1, 3), np.float32), np.zeros((0, 1, 3), np.float32), np.float32([[[1]]]), **PLAIN_1D,
+         gives=np.zeros((0, 1, 3), np.float32), id="empty batch"),
+]  # fmt: skip
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(OPSET_1, "DeformableConvolution", inputs=(0, 1))]

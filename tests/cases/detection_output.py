@@ -1,10 +1,11 @@
 """Rows of DetectionOutput."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from tests.support.cases import Typed, case, facts_case, random, refuses, typed
+from tests.support.cases import Case, Typed, case, facts_case, random, refuses, typed
 
 NAN, INF = float("nan"), float("inf")
 CORNER, CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
@@ -212,3 +213,10 @@ ROWS += [
     refuses("DetectionOutput", 8, "f32[1,20]", "f32[1,0]", "f32[1,1,20]", **TARGET, says="class_preds has 0 numbers", id="no classes"),
     refuses("DetectionOutput", 1, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", **TARGET, says="required attribute 'num_classes' is missing", id="no number of classes"),
 ]  # fmt: skip
+# CORNER is understood without its prefix, too.
+for since in (1, 8):
+    ROWS += [
+        dataclasses.replace(row, attributes=row.attributes | {"code_type": "CORNER"}, name=f"{row.name}, CORNER")
+        for row in ROWS
+        if isinstance(row, Case) and row.since == since and row.gives is not None and row.attributes.get("code_type", CORNER) == CORNER
+    ][:1]

@@ -7,7 +7,7 @@ least, as its plugin crashes with fewer; and results are filled, as it leaves th
 import numpy as np
 
 from tests.cases.proposals import NAN, distinct, f32, some_boxes
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
 
 GRID = "ExperimentalDetectronPriorGridGenerator"
 PROPOSALS = "ExperimentalDetectronGenerateProposalsSingleImage"
@@ -255,3 +255,4 @@ TOP_ROWS = [
 ]  # fmt: skip
 
 ROWS = [*GRIDS, *SINGLE, *DETECTED, *FEATURE_ROWS, *TOP_ROWS]
+ROWS += [*halves(ROWS), *odd(ROWS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from tests.support.cases import Row, case, facts_case, odd, random, refuses, typed
 
 _A = random("f32", 2, 3, 4)
 _SQUARE = random("f32", 2, 3, 3)
@@ -83,3 +83,4 @@ ROWS: list[Row] = [
     refuses("Einsum", 7, random("f32", 2, 3), random("i32", 3, 4), equation="ij,jk->ik", says="differ", id="types"),
     refuses("Einsum", 7, typed("boolean", [[True]]), equation="ij->i", says="boolean", id="booleans"),
 ]
+ROWS += [*odd(ROWS)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 4, 3, 5)
 ROWS = []
@@ -75,3 +75,21 @@ ROWS += [
     refuses("GatherTree", 1, "i32[4,2,3]", "i32[4,2,3]", "i32[3]", "i32[]", says="sizes 2 and 3 differ", id="lengths of another batch"),
 ]
 ROWS.append(facts_case("Gather", 8, "f32[3,1,2]", "i64[3,4]", "i64[]", batch_dims="1", id="axis unknown, batch known"))
+for since in (5, 8):
+    refused = refuses(
+        "GatherND", since, "f32[4,3]", "i64[4,1]", batch_dims="-1", says="batch_dims -1 is negative", id="negative batch_dims"
+    )
+    ROWS.append(refused)
+ROWS += [
+    case("Gather", 7, random("f32", 2, 5), [[0, 4], [3, 1]], -1, batch_dims="-1", id="negative batch_dims and axis"),
+    case("Gather", 1, random("boolean", 4), [2, 0], 0, id="boolean"),
+    case("Gather", 8, typed("string", ["a", "b"]), [1, -2, 1], 0, gives=typed("string", ["b", "a", "b"]), id="text"),
+    case("GatherElements", 6, [1.0, 2.0, 3.0], [2, 2, 0], axis="0", id="vector"),
+    case("GatherND", 8, typed("i32", [5, 6, 7]), [[2], [0]], id="vector of i32"),
+]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied(ROWS, "Gather", "GatherElements", "GatherND", inputs=(1,)),
+    *emptied(ROWS, "GatherTree", inputs=(0, 1)),
+]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, refuses, typed
 
 ROWS = [
     case("Range", 1, 2, 11, 3, id="i64"),
@@ -47,3 +47,23 @@ ROWS += [
     case("OneHot", 16, [0, -1], 2, 1.0, 0.0, axis="-1", negative_indices_mode="ignore_negative", id="ignore_negative"),
     case("OneHot", 16, [0, -1, -2, -3], 2, 1.0, 0.0, axis="-1", negative_indices_mode="normalize", id="normalize"),
 ]
+INF = float("inf")
+for since in (1, 16):
+    ROWS += [
+        case("OneHot", since, [0, 1], 2, float("nan"), INF, axis="0", id="NaN and infinity"),
+        case("OneHot", since, [0, 2], 0, 1.0, 0.0, axis="-1", gives=np.zeros((2, 0), np.float32), id="no depth"),
+    ]
+ROWS += [
+    refuses("Range", 1, np.float32(0), np.float32(INF), np.float32(1), says="must be finite", id="infinity"),
+    refuses("Range", 4, np.float32("nan"), np.float32(3), np.float32(1), output_type="f32", says="must be finite", id="NaN"),
+    case("Range", 4, 5, 5, 1, output_type="i64", gives=np.zeros(0, np.int64), id="nothing"),
+    case("Range", 4, typed("bf16", 0), typed("bf16", 2), typed("bf16", 0.5), output_type="bf16", id="bf16"),
+    case("Eye", 9, typed("i32", [3]), typed("i32", [2]), typed("i32", [0]), output_type="u8", id="vectors of i32"),
+    case("Eye", 9, 0, 3, 0, output_type="f32", gives=np.zeros((0, 3), np.float32), id="no rows"),
+    case("Eye", 9, 2, 3, 5, output_type="f32", gives=np.zeros((2, 3), np.float32), id="diagonal outside"),
+    case("Eye", 9, 3, 3, 1, output_type="f16", id="f16"),
+    case("Eye", 9, 3, 3, -1, output_type="bf16", id="bf16"),
+    refuses("Eye", 9, 1.0, 3, 0, output_type="f32", says="expected integers", id="rows of floats"),
+    refuses("Eye", 9, -1, 3, 0, output_type="f32", says="negative", id="fewer than no rows"),
+]
+ROWS += [*halves(ROWS), *emptied(ROWS, "OneHot")]

@@ -1,6 +1,6 @@
 """Rows of Interpolate."""
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 1, 2, 4, 5)
 MODES = ("nearest", "linear", "linear_onnx", "cubic")
@@ -87,3 +87,63 @@ for mode in ("nearest", "linear", "cubic"):
                 id=f"{mode}, align_corners {corners}",
             )
         )
+for mode in ("nearest", "linear", "cubic"):
+    ROWS.append(
+        case(
+            "Interpolate",
+            1,
+            X,
+            [2, 3],
+            axes="2, 3",
+            mode=mode,
+            align_corners="false",
+            antialias="true",
+            pads_begin="0",
+            pads_end="0",
+            id=f"{mode}, antialias",
+        )
+    )
+ROWS += [
+    case(
+        "Interpolate",
+        1,
+        random("f32", 1, 2, 4),
+        [7],
+        axes="2",
+        mode="nearest",
+        align_corners="false",
+        antialias="false",
+        pads_begin="0",
+        pads_end="0",
+        id="1-D",
+    ),
+    refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 3", mode="area", says="area", id="area"),
+    refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 4", mode="nearest", says="axis 4 is out of range", id="axis out of range"),
+    # OpenVINO wants axes counted from the front. By hand: every number twice.
+    case(
+        "Interpolate",
+        4,
+        [[1.0, 2.0], [3.0, 4.0]],
+        [4],
+        [2.0],
+        [-1],
+        mode="nearest",
+        **SIZES,
+        gives=[[1.0, 1, 2, 2], [3, 3, 4, 4]],
+        id="negative axis",
+    ),
+    case(
+        "Interpolate",
+        11,
+        [[1.0, 2.0], [3.0, 4.0]],
+        [2.0],
+        [-1],
+        mode="nearest",
+        **SCALES,
+        gives=[[1.0, 1, 2, 2], [3, 3, 4, 4]],
+        id="negative axis",
+    ),
+    four("all axes by default", [1, 2, 7, 9], [1.0, 1.0, 1.75, 1.8], None, mode="nearest", **SIZES),
+    eleven("all axes by default", [1, 2, 7, 9], None, mode="nearest", **SIZES),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Interpolate")]

@@ -26,3 +26,7 @@ ROWS: list[Row] = [
     refuses("Inverse", 14, random("f32", 3), says="rank 1", id="rank"),
     refuses("Inverse", 14, random("i32", 3, 3), says="floating-point", id="integers"),
 ]
+ROWS += [
+    # By elimination: NaN spreads to where it takes part, here everywhere.
+    case("Inverse", 14, np.full((2, 2), np.nan, np.float32), gives=np.full((2, 2), np.nan, np.float32), id="NaN"),
+]

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
 
 T, F = typed("boolean", [True, True, False, False]), typed("boolean", [True, False, True, False])
+NAN = float("nan")
 ROWS = []
 for op in ("LogicalAnd", "LogicalOr", "LogicalXor", "Xor"):
     ROWS += [
@@ -55,4 +56,28 @@ ROWS += [
     facts_case("Select", 1, "boolean[...]", "f32[2,3]", "f32[2,3]", id="rank unknown"),
     refuses("Select", 1, "f32[2]", "f32[2]", "f32[2]", says="cond has element type f32", id="condition of floats"),
     refuses("Select", 1, "boolean[2]", "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="branches that differ"),
+]
+for op, since in (("BitwiseAnd", 13), ("BitwiseOr", 13), ("BitwiseXor", 13), ("BitwiseLeftShift", 15), ("BitwiseRightShift", 15)):
+    left, right = random("i32", 2, 3, 4, low=0, high=99), random("i32", 2, 1, low=0, high=9, seed=1)
+    function = {"And": np.bitwise_and, "Or": np.bitwise_or, "Xor": np.bitwise_xor, "LeftShift": np.left_shift, "RightShift": np.right_shift}
+    # The plugin aligns the second operand at the end: NumPy on shapes aligned by hand.
+    aligned = function[op.removeprefix("Bitwise")](left.array, right.array.reshape(2, 1, 1))
+    ROWS += [
+        case(op, since, left, right, auto_broadcast="pdpd", gives=aligned, id="pdpd"),
+        case(op, since, typed("u8", 5), typed("u8", [[1], [2]]), id="scalar"),
+    ]
+ROWS += [
+    case("LogicalNot", 1, typed("boolean", True), id="scalar"),
+    case(
+        "Select",
+        1,
+        typed("boolean", [True, False, True, False]),
+        [NAN, 1.0, np.inf, 2.0],
+        [3.0, NAN, 4.0, -np.inf],
+        id="NaN and infinities",
+    ),
+    *emptied(ROWS, "LogicalAnd", "LogicalOr", "LogicalXor", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", inputs=(0, 1)),
+    *emptied(ROWS, "BitwiseLeftShift", "BitwiseRightShift", inputs=(0, 1)),
+    *emptied(ROWS, "LogicalNot", "BitwiseNot"),
+    *halves(ROWS),
 ]

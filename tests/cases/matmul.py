@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, odd, random, refuses, typed
 
 R = random
 ROWS = [
@@ -91,4 +91,26 @@ ROWS += [
     refuses("GroupedMatMul", 17, _T, _E, [3, 8, 11], says="do not rise from 0 to 10", id="offsets beyond"),
     refuses("GroupedMatMul", 17, _T, _E, [3, 10], says="3 matrices", id="groups"),
     refuses("GroupedMatMul", 17, _B, _W, says="do not go together", id="ranks"),
+]
+ROWS += [
+    *odd(ROWS),
+    # Infinity times 0 is no number, nor is the difference of two.
+    case(
+        "MatMul",
+        1,
+        np.float32([[np.inf, -np.inf], [np.inf, 0]]),
+        np.float32([[1, 0], [1, 1]]),
+        gives=np.float32([[np.nan, np.nan], [np.inf, np.nan]]),
+        id="infinities",
+    ),
+    case("GroupedMatMul", 17, np.zeros((0, 4), np.float32), _E, [0, 0, 0], gives=np.zeros((0, 5), np.float32), id="no tokens"),
+    case(
+        "GroupedMatMul",
+        17,
+        np.float32([[np.nan, 1], [np.inf, 1]]),
+        np.float32([[[1, 1]]]),
+        [2],
+        gives=np.float32([[np.nan], [np.inf]]),
+        id="NaN and infinity",
+    ),
 ]

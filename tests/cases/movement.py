@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 2, 3, 4)
 ROWS = [
@@ -95,4 +95,26 @@ ROWS += [
     facts_case("Split", 1, "f32[5..8,6]", 0, num_splits="2", id="bounds rounded inwards"),
     refuses("Split", 1, "f32[5,6]", 0, num_splits="2", says="cannot be split", id="uneven first axis"),
     facts_case("DepthToSpace", 1, "f32[1,5..13,2,2]", mode="blocks_first", block_size="2", id="channels bounded"),
+]
+NAN, INF = float("nan"), float("inf")
+ROWS += [
+    case("Split", 1, typed("i64", [1, 2, 3, 4]), 0, num_splits="4", id="vector of i64"),
+    case("VariadicSplit", 1, typed("u8", [1, 2, 3]), 0, typed("i32", [3, 0]), id="vector of u8, i32 lengths, one of them 0"),
+    case("Reverse", 1, X, [-1, -3], mode="index", id="negative axes"),
+    case("Reverse", 1, typed("i32", [1, 2, 3]), typed("boolean", [False]), mode="mask", id="mask that keeps"),
+    case("Reverse", 1, X, np.zeros(0, np.int64), mode="index", gives=X, id="no axes"),
+    case("Roll", 7, typed("i32", [1, 2, 3, 4, 5]), -7, 0, id="scalar axis, more than once around"),
+    case("Roll", 7, X, [1, 1, -3], [0, 0, 2], id="axis twice"),
+    case("ReverseSequence", 1, X, [1, 3], batch_axis="-3", seq_axis="1", id="negative batch_axis"),
+    case("ReverseSequence", 1, random("f32", 3, 2, 2), [1, 1], batch_axis="1", seq_axis="0", id="lengths of 1"),
+    case("Identity", 16, typed("boolean", [True, False]), id="boolean"),
+    case("Identity", 16, typed("string", ["a", ""]), gives=typed("string", ["a", ""]), id="text"),
+    refuses("Reverse", 1, "f32[2,3]", [2], mode="index", says="axis 2 is out of range", id="axis out of range"),
+    refuses("Roll", 7, "f32[2,3]", 1, [2], says="axis 2 is out of range", id="axis out of range"),
+]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied(ROWS, "DepthToSpace", "SpaceToDepth", "Identity", "Reverse", "Roll", "ShuffleChannels", "Split", "VariadicSplit"),
+    *emptied(ROWS, "ReverseSequence", inputs=(0, 1)),
 ]

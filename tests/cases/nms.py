@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, refuses, typed
+from tests.support.cases import case, facts_case, halves, odd, refuses, typed
 
 NAN = float("nan")
 INF = float("inf")
@@ -305,3 +305,4 @@ ROWS += [
     refuses(MULTI, 9, "f32[3,7,4]", "f32[3,7]", "f32[2]", says="roisnum has element type f32", id="float roisnum"),
     refuses(MULTI, 9, "f32[3,7,4]", "f32[3,6]", "i64[2]", says="sizes 7 and 6 differ", id="own boxes, scores of others"),
 ]  # fmt: skip
+ROWS += [*halves(ROWS), *odd(ROWS)]

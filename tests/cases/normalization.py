@@ -1,6 +1,8 @@
 """Rows of normalisation."""
 
-from tests.support.cases import case, facts_case, random, refuses
+import numpy as np
+
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses
 
 X = random("f32", 2, 4, 3, 5)
 C = [random("f32", 4, low=0.5, high=1.5, seed=i) for i in range(4)]
@@ -52,3 +54,39 @@ for mode in ("add", "max"):
         case("NormalizeL2", 1, X, [1, 2, 3], eps="0.5", eps_mode=mode, id=f"{mode}, all but the batch"),
         case("NormalizeL2", 1, X, [-1], eps="1e-9", eps_mode=mode, id=f"{mode}, last axis"),
     ]
+ROWS += [
+    case("GRN", 1, random("f32", 2, 4), bias="0.3", id="no spatial axes"),
+    case("GRN", 1, random("f32", 2, 4, 3), bias="1e-3", id="1-D"),
+    # By the formula: 1 + the squares of each and its neighbours; OpenVINO's plugin wants the axis counted from the front.
+    case("LRN", 1, [[1.0, 2.0, 3.0]], [-1], alpha="3", beta="1", bias="1", size="3", gives=[[1 / 6, 2 / 15, 3 / 14]], id="negative axis"),
+    case("LRN", 1, random("f32", 2, 5), [1], alpha="0.5", beta="0.75", bias="1", size="3", id="rank 2"),
+    case("MVN", 2, random("f32", 2, 4, 6), normalize_variance="true", eps="1e-3", id="1-D, default"),
+    case("MVN", 6, random("f32", 3, 4), [0, 1], normalize_variance="true", eps="1e-2", eps_mode="inside_sqrt", id="all axes"),
+    case("NormalizeL2", 1, random("f32", 3, 4), [1], eps="0.5", eps_mode="add", id="matrix"),
+    case("NormalizeL2", 1, np.zeros((2, 3), np.float32), [1], eps="0.5", eps_mode="max", id="zeros"),
+    case("BatchNormInference", 1, C[0], C[1], random("f32", 2, 4), C[2], C[3], epsilon="0.001", id="no spatial axes"),
+    refuses(
+        "BatchNormInference",
+        1,
+        "f32[4]",
+        "f32[5]",
+        "f32[2,4,3]",
+        "f32[4]",
+        "f32[4]",
+        epsilon="0.001",
+        says="beta has 5 numbers",
+        id="other channels",
+    ),
+    refuses(
+        "LRN", 1, "f32[2,4,3]", [3], alpha="0.5", beta="0.75", bias="1", size="3", says="axis 3 is out of range", id="axis out of range"
+    ),
+    refuses("GRN", 1, "f32[4]", bias="0.3", says="does not have rank 2 to 4", id="rank 1"),
+    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="is not a float type", id="integers"),
+]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied([row for row in ROWS if row.since == 1], "BatchNormInference", inputs=(2,)),
+    *emptied([row for row in ROWS if row.since == 5], "BatchNormInference"),
+    *emptied(ROWS, "GRN", "LRN", "MVN", "NormalizeL2", "GroupNormalization"),
+]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 1, 2, 6, 7)
 
@@ -136,3 +136,46 @@ ROWS += [
     ),
     facts_case("AdaptiveMaxPool", 8, "f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),
 ]
+LINE = np.float32([[[np.nan, 1, 2, np.inf, -np.inf, 0, np.nan, np.nan]]])
+for since in (1, 8, 14):
+    # NaN is passed over, and stays where there is nothing else, of which OpenVINO makes its lowest number.
+    values = np.float32([[[1, np.inf, 0, np.nan]]])
+    gives = values if since == 1 else (values, np.array([[[1, 3, 5, 6]]]))
+    more = {} if since == 1 else {"dilations": "1"}
+    ROWS += [
+        case("MaxPool", since, LINE, **texts("2", "0", "0", "2", **more), gives=gives, id="NaN and infinities"),
+        refuses(
+            "MaxPool",
+            since,
+            "boolean[1,2,6,6]",
+            **texts(**({} if since == 1 else {"dilations": "1, 1"})),
+            says="is no number",
+            id="booleans",
+        ),
+    ]
+    if since > 1:
+        ROWS += [
+            case(
+                "MaxPool",
+                since,
+                random("f32", 2, 2, 4, 4),
+                **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="-2", index_element_type="i32"),
+                id="indices from the last but one, i32",
+            ),
+            refuses("MaxPool", since, "f32[1,2,6]", **texts(dilations="1, 1"), says="spatial axes", id="other rank"),
+        ]
+for since in (14, 16):
+    ROWS.append(refuses("AvgPool", since, "f32[1,2,6]", **texts(exclude_pad="true"), says="spatial axes", id="other rank"))
+# The plugin refuses an empty batch; there is nothing to compute.
+for op, since, extra in POOLS:
+    more = {} if (op, since) in (("MaxPool", 1), ("AvgPool", 1), ("AvgPool", 14)) else {"dilations": "1, 1"}
+    empty = np.zeros((0, 2, 2, 3), np.float32)
+    gives = (empty, empty.astype(np.int64)) if op == "MaxPool" and since > 1 else empty
+    ROWS.append(case(op, since, random("f32", 0, 2, 6, 7), **texts(**extra, **more), gives=gives, id=f"empty{''.join(extra.values())}"))
+ROWS += [
+    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 3, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="no windows"),
+    case("AdaptiveAvgPool", 8, random("f32", 1, 1, 2), [5], id="more windows than numbers"),
+    case("AdaptiveMaxPool", 8, random("f32", 1, 1, 2), [5], index_element_type="i32", id="more windows than numbers"),
+    refuses("AdaptiveMaxPool", 8, "f32[1,2,6,7]", [3], says="output_shape has 1 numbers for 2 spatial axes", id="too few sizes"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "AdaptiveAvgPool", "AdaptiveMaxPool")]

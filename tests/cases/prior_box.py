@@ -120,3 +120,9 @@ ROWS += [
     refuses("PriorBoxClustered", 1, GRID, IMAGE, width="3", height="4", offset="0.5", variance="1,2,3", says="variance has 3 numbers", id="three variances"),
     refuses("PriorBoxClustered", 1, "boolean[2]", IMAGE, width="3", height="4", offset="0.5", says="output_size has element type boolean", id="boolean size"),
 ]  # fmt: skip
+ROWS += [
+    *(
+        case("PriorBox", since, [0, 3], IMAGE, min_size="4", offset="0.5", gives=np.zeros((2, 0), np.float32), id="no rows of places")
+        for since in (1, 8)
+    ),
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 from irexec.ir.elements import ELEMENTS
 from tests.support.cases import Row, case, facts_case, refuses, typed
 
@@ -80,4 +82,22 @@ ROWS: list[Row] = [
     refuses("ConvertPromoteTypes", 14, "bf16[2]", "f16[2]", says="no common type", id="two of 16 bits"),
     refuses("ConvertPromoteTypes", 14, "string[2]", "f16[2]", says="is not promoted", id="text"),
     refuses("ConvertPromoteTypes", 14, "i64[]", "i8[2]", pytorch_scalar_promotion=True, says="scalar of i64", id="scalar too wide"),
+]
+ROWS += [
+    case(
+        "ConvertPromoteTypes",
+        14,
+        typed("f16", np.zeros((0, 2))),
+        typed("f32", [1]),
+        gives=(typed("f32", np.zeros((0, 2))), typed("f32", [1])),
+        id="empty",
+    ),
+    case(
+        "ConvertPromoteTypes",
+        14,
+        typed("f16", [np.nan, np.inf, -np.inf]),
+        typed("f32", [1]),
+        gives=(typed("f32", [np.nan, np.inf, -np.inf]), typed("f32", [1])),
+        id="NaN and infinities",
+    ),
 ]

@@ -6,7 +6,7 @@ at least: with fewer its plugin crashes.
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
 
 NAN = float("nan")
 PLAIN = {
@@ -217,3 +217,8 @@ ROWS += [
         id="eta",
     ),
 ]  # fmt: skip
+ROWS += [*halves(ROWS), *odd(ROWS)]
+ROWS += [
+    proposal(4, clip_before_nms="false", id="not clipped"),
+    proposal(4, clip_before_nms="false", clip_after_nms="true", id="clipped after"),
+]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
 
 X = random("f32", 2, 3, 4, low=-3, high=3)
 ROWS = [
@@ -65,3 +65,12 @@ ROWS = [
     facts_case("FakeQuantize", 1, "f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
     refuses("FakeQuantize", 1, "f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"),
 ]
+ROWS += [
+    case("FakeQuantize", 1, random("f32", 2, 3, low=-3, high=3), *(np.full((2, 3), v, np.float32) for v in (-2, 2, -1, 1)), levels="16", auto_broadcast="none", id="none"),
+    # By the specification's formula, on ranges aligned with the data from the front.
+    case("FakeQuantize", 1, [[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
+         gives=[[-1.0, 0.0], [0.5, 1.0]], id="pdpd"),
+    # By the formula: NaN is on neither side of a range, and no level is near it.
+    case("FakeQuantize", 1, [np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
+]  # fmt: skip
+ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]

@@ -216,3 +216,4 @@ _MULTINOMIAL: list[Row] = [
 ]
 
 ROWS: list[Row] = [*_UNIFORM, *_MULTINOMIAL]
+ROWS += [_drawn("no rows", np.zeros((0, 3), np.float32), 4, gives=np.zeros((0, 4), np.int64))]

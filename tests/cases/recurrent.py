@@ -1,6 +1,8 @@
 """Rows of recurrent cells and sequences."""
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+import numpy as np
+
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 S, I, B, T = 3, 2, 2, 4
 X, H, C = random("f32", B, I), random("f32", B, S, seed=1), random("f32", B, S, seed=2)
@@ -103,3 +105,73 @@ ROWS += [
         id="states of two directions",
     ),
 ]  # fmt: skip
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _gru(w, r, before):
+    """The formulas of GRUCell-3 on X and H without biases."""
+    w_z, w_r, w_h = np.split(w, 3)
+    r_z, r_r, r_h = np.split(r, 3)
+    x, h = X.array, H.array
+    z, reset = _sigmoid(x @ w_z.T + h @ r_z.T), _sigmoid(x @ w_r.T + h @ r_r.T)
+    new = np.tanh(x @ w_h.T + (reset * (h @ r_h.T) if before else (reset * h) @ r_h.T))
+    return (1 - z) * new + z * h
+
+
+def _lstm(w, r, b, p, couples):
+    """The formulas of LSTMCell-1 on X, H and C; peepholes stand as f, i, o."""
+    f, i, c, o = np.split(X.array @ w.T + H.array @ r.T + b, 4, 1)
+    p_f, p_i, p_o = np.split(p, 3)
+    f = _sigmoid(f + p_f * C.array)
+    i = 1 - f if couples else _sigmoid(i + p_i * C.array)
+    cell = f * C.array + i * np.tanh(c)
+    return _sigmoid(o + p_o * cell) * np.tanh(cell), cell
+
+
+_W, _R, _B = (x.array for x in parts(4, 4))
+_P, _NO_BIAS = random("f32", 9, seed=6), np.zeros(12, np.float32)
+ROWS += [
+    # The plugin knows neither peepholes nor input_forget: by the formulas.
+    case("LSTMCell", 1, X, H, C, *parts(4, 4), _P, **SIZE, gives=_lstm(_W, _R, _B, _P.array, False), id="peepholes"),
+    case("LSTMCell", 1, X, H, C, *parts(4, 4), _P, **SIZE, input_forget="true", gives=_lstm(_W, _R, _B, _P.array, True), id="peepholes, input_forget"),
+    case("LSTMCell", 1, X, H, C, *parts(4, 4), **SIZE, input_forget="true", gives=_lstm(_W, _R, _B, np.zeros(9, np.float32), True), id="input_forget"),
+    *(
+        case("LSTMCell", 1, X, H, C, *parts(4, 4), **SIZE, weights_format=text, gives=_lstm(_W, _R, _B, np.zeros(9, np.float32), False), id=f"weights_format {text}")
+        for text in ("icof", "ifoc", "iofc")
+    ),
+    # B is 0 unless given.
+    *(
+        case("LSTMCell", since, X, H, C, *parts(4, 4)[:2], **SIZE, gives=_lstm(_W, _R, _NO_BIAS, np.zeros(9, np.float32), False), id="no B")
+        for since in (1, 4)
+    ),
+    case("GRUCell", 3, X, H, *parts(3, 3)[:2], **SIZE, gives=_gru(*(x.array for x in parts(3, 3)[:2]), False), id="no B"),
+    case("GRUCell", 3, X, H, *parts(3, 4)[:2], **SIZE, gives=_gru(*(x.array for x in parts(3, 3)[:2]), True), linear_before_reset="true", id="no B, linear_before_reset"),
+    case("RNNCell", 1, X, H, *parts(1, 1)[:2], **SIZE, gives=np.tanh(X.array @ parts(1, 1)[0].array.T + H.array @ parts(1, 1)[1].array.T), id="no B"),
+    refuses("RNNCell", 1, "f32[2,2]", "f32[2,4]", "f32[3,2]", "f32[3,3]", "f32[3]", **SIZE, says="sizes 4 and 3", id="state"),
+    refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="is not a float type", id="integers"),
+    refuses("LSTMSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2,1,3]", "i32[3]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **SIZE, direction="forward",
+            says="sizes 2 and 3", id="lengths of another batch"),
+    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **SIZE, direction="forward", says="expected integers", id="lengths of floats"),
+    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "i32[2]", "f32[2,3,2]", "f32[2,3,3]", "f32[2,3]", **SIZE, direction="forward", says="sizes", id="directions"),
+]  # fmt: skip
+_ACTS = {"LSTMSequence": "sigmoid, tanh, tanh", "GRUSequence": "sigmoid, tanh", "RNNSequence": "tanh"}
+for op, gates in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 1)):
+    texts = SIZE | {"direction": "forward", "activations": _ACTS[op]}
+    states = [random("f32", B, 1, S, seed=i + 1) for i in range(2 if op == "LSTMSequence" else 1)]
+    # By the specification: what lies beyond a length is 0, and of no step the first state is the last.
+    zeros = np.zeros((B, 1, T, S), np.float32)
+    ROWS += [
+        case(op, 5, XS, *states, typed("i32", [0, 0]), *stacked(gates, gates, 1), **texts, gives=(zeros, *states), id="lengths of 0"),
+        case(op, 5, XS, *states, typed("i64", [4, 1]), *stacked(gates, gates, 1), **texts, id="i64 lengths"),
+        case(op, 5, XS, *states, LENGTHS, *stacked(gates, gates, 1), **texts, clip="0.25", id="clip"),
+    ]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied(ROWS, "GRUCell", "RNNCell", inputs=(0, 1)),
+    *emptied(ROWS, "LSTMCell", "GRUSequence", "RNNSequence", inputs=(0, 1, 2)),
+    *emptied(ROWS, "LSTMSequence", inputs=(0, 1, 2, 3)),
+]

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
 
 NUMBERS = {"ReduceSum": 1, "ReduceMean": 1, "ReduceProd": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceL1": 4, "ReduceL2": 4}
 LOGICAL = ("ReduceLogicalAnd", "ReduceLogicalOr")
+T = typed("boolean", [True, False])
 ROWS = []
 for op, since in NUMBERS.items():
     X = random("f32", 2, 3, 4, low=0.5, high=1.5)
@@ -48,4 +49,24 @@ ROWS += [
     case("ReduceSum", 1, random("f32", 3), np.zeros(0, np.int64), gives=random("f32", 3), id="no axes"),
     case("ReduceMax", 1, typed("i32", [[-5, -9]]), [1], id="negative i32"),
     case("ReduceSum", 1, random("f32", 300, 7), [0], id="many"),
+]
+# NaN is passed over as in the reference, and stays where there is nothing else; the plugin goes by its place.
+for op in ("ReduceMax", "ReduceMin"):
+    highest = op == "ReduceMax"
+    data = np.float32([[np.nan, 1, 2], [1, np.nan, np.inf], [-np.inf, np.inf, 0], [np.nan] * 3])
+    ROWS += [
+        case(
+            op, 1, data, [1], gives=np.float32([2, np.inf, np.inf, np.nan] if highest else [1, 1, -np.inf, np.nan]), id="NaN and infinities"
+        ),
+        *(case(op, 1, random(kind, 2, 0, high=5), [1], id=f"of nothing, {kind}") for kind in ("f32", "f16", "i32")),
+        case(op, 1, random("f32", 2, 3, 0), [1, 2], keep_dims="true", id="of nothing, two axes"),
+    ]
+for op in LOGICAL:
+    ROWS.append(case(op, 1, T, [0], id="vector"))
+ROWS += [
+    # Nothing to be true is all true and none true.
+    case("ReduceLogicalAnd", 1, random("boolean", 2, 0), [1], gives=typed("boolean", [True, True]), id="of nothing"),
+    case("ReduceLogicalOr", 1, random("boolean", 2, 0), [1], gives=typed("boolean", [False, False]), id="of nothing"),
+    *odd(ROWS),
+    *emptied(ROWS, *NUMBERS, *LOGICAL),
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, odd, random, refuses, typed
 
 X = random("f32", 2, 3, 7, 9, low=-2, high=2)
 BATCH = [1, 0, 1, 0]
@@ -182,3 +182,4 @@ ROWS += [
     case("PSROIPooling", 1, random("f64", 2, 8, 7, 9), boxed(CORNERS, kind="f64"), **sensitive(), id="f64"),
     case("DeformablePSROIPooling", 1, random("f64", 2, 8, 7, 9), boxed(CORNERS, kind="f64"), **deformable(), id="f64"),
 ]
+ROWS += [*odd(ROWS, but=("ROIAlignRotated",)), *emptied(ROWS, "ROIAlignRotated", inputs=(1, 2))]

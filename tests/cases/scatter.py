@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 4, 3)
 CUBE = random("f32", 3, 2, 4)
@@ -180,3 +180,33 @@ for reduction in ("none", "sum", "sub", "prod", "min", "max"):
         ),
         case("ScatterNDUpdate", 15, *bits, reduction=reduction, id=f"boolean {reduction}"),
     ]
+ROWS += [
+    case("ScatterUpdate", 3, [1.0, 2.0, 3.0], [0, 2], [np.nan, -np.inf], 0, id="NaN and infinity"),
+    case("ScatterElementsUpdate", 3, X, np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32), 0, gives=X, id="no indices"),
+    case(
+        "ScatterElementsUpdate",
+        12,
+        X,
+        np.zeros((0, 3), np.int64),
+        np.zeros((0, 3), np.float32),
+        0,
+        gives=X,
+        reduction="sum",
+        use_init_val="false",
+        id="no indices",
+    ),
+    case("ScatterElementsUpdate", 3, [1.0, 2.0, 3.0], [-1, -3], [np.nan, INF], 0, id="NaN and infinity"),
+    *(case("ScatterNDUpdate", since, [1.0, 2.0, 3.0], [[2], [0]], [np.nan, INF], id="NaN and infinity") for since in (4, 15)),
+    # A sum of infinities of both signs is no number.
+    case(
+        "ScatterNDUpdate",
+        15,
+        [1.0, INF],
+        [[0], [1]],
+        [np.nan, -INF],
+        reduction="sum",
+        gives=[np.nan, np.nan],
+        id="sum of NaN and infinities",
+    ),
+]
+ROWS += [*halves(ROWS), *odd(ROWS)]

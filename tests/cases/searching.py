@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
 
 NAN = float("nan")
 SLICES = [[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [0.0, 4.0]]
@@ -83,3 +83,4 @@ ROWS += [
     facts_case("Unique", 10, "f32[...]", 1, id="rank unknown"),
     refuses("Unique", 10, "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
 ]
+ROWS += [*halves(ROWS), *emptied(ROWS, "SearchSorted", inputs=(1,))]

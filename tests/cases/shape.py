@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 2, 3, 4)
 ROWS = [
@@ -86,3 +86,15 @@ ROWS += [
     ),
     facts_case("Reshape", 1, "f32[2,3,0]", [0, -1, 0], special_zero="false", id="-1 between empty axes"),
 ]
+ROWS += [
+    case("ShapeOf", 1, random("f32", 2, 0), id="empty"),
+    case("Reshape", 1, [np.nan, np.inf, -np.inf, 1.0], [2, 2], special_zero="false", id="NaN and infinities"),
+    case("Squeeze", 15, random("f32", 1, 3, 1, 2), [-2, -4], allow_axis_skip="false", id="negative axes"),
+    case("Squeeze", 15, random("f32", 1, 1), [0, 1], id="to a scalar"),
+    case("Squeeze", 15, random("i64", 3, 1, low=0, high=9), 1, id="scalar axis, i64"),
+    case("Squeeze", 1, random("f32", 1, 3, 1, 2), [0, 0, 2], id="axis twice"),
+    case("Squeeze", 1, np.float32(3), id="scalar"),
+    refuses("Squeeze", 15, "f32[1,3]", [4], says="axis 4 is out of range", id="axis out of range"),
+    refuses("Squeeze", 15, "f32[1,3]", [0.0], says="expected integers", id="axes of floats"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS, but=("ShapeOf",)), *emptied(ROWS, "Squeeze", axis=1), *emptied(ROWS, "Unsqueeze")]

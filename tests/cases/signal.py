@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tests.support.cases import Row, case, facts_case, random, refuses, typed
+from tests.support.cases import Row, case, emptied, facts_case, random, refuses, typed
 
 
 def _complex_rows(type: str) -> list[Row]:
@@ -204,4 +204,9 @@ ROWS: list[Row] = [
     *_ABOVE,
     *_STFT,
     *_ISTFT,
+]
+ROWS += [
+    case("RDFT", 9, np.zeros((0, 4, 5), np.float32), [1, 2], gives=np.zeros((0, 4, 3, 2), np.float32), id="no signals"),
+    case("IRDFT", 9, np.zeros((0, 4, 5, 2), np.float32), [1, 2], gives=np.zeros((0, 4, 8), np.float32), id="no signals"),
+    *emptied(ROWS, "STFT", "ISTFT"),
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 4, 5, 6)
 
@@ -130,3 +130,8 @@ ROWS += [
     refuses("Slice", 8, "f32[4]", [0], [2.0], [1], says="stop has element type f32", id="float stop"),
     refuses("Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="name an axis twice", id="axis twice"),
 ]
+ROWS += [
+    case("SliceScatter", 15, X, np.zeros((0, 5, 6), np.float32), [2], [2], [1], [0], gives=X, id="of nothing"),
+    strided("scalar data of one number", [0], [1], [1], data=typed("u8", [7]), shrink_axis_mask="1"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "StridedSlice")]

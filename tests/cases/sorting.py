@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 X = random("f32", 3, 7)
 TIES = [[1.0, 3.0, 3.0, 2.0, 3.0], [5.0, 5.0, 1.0, 1.0, 0.0]]
@@ -80,3 +80,29 @@ ROWS += [
         "TopK", 11, "f32[2,1..2]", 3, axis="1", mode="max", sort="value", says="k is 3, the axis has only 1..2", id="k beyond any size"
     ),
 ]
+NAN, INF = float("nan"), float("inf")
+ODD = np.float32([[1, NAN, INF, -INF, NAN, 2]])
+for since in (1, 3, 11):
+    ROWS += [
+        # In any order, by the specification: here the best first.
+        case("TopK", since, [[1.0, 3.0, 2.0]], 2, axis="1", mode="max", sort="none", gives=(np.float32([[3, 2]]), np.array([[1, 2]], np.int32)), id="max in any order"),
+        case("TopK", since, [[1.0], [3.0], [2.0]], 2, axis="0", mode="min", sort="none", gives=(np.float32([[1], [2]]), np.array([[0], [2]], np.int32)), id="min in any order"),
+        # NaN comes last, as in the reference; the plugin leaves it where it stood.
+        case("TopK", since, ODD, 5, axis="1", mode="max", sort="value", gives=(np.float32([[INF, 2, 1, -INF, NAN]]), np.array([[2, 5, 0, 3, 1]], np.int32)), id="max, NaN last"),
+        case("TopK", since, ODD, 5, axis="1", mode="min", sort="value", gives=(np.float32([[-INF, 1, 2, INF, NAN]]), np.array([[3, 0, 5, 2, 1]], np.int32)), id="min, NaN last"),
+        case(
+            "TopK", since, TIES, 3, axis="1", mode="max", sort="index",
+            gives=(np.float32([[3, 3, 3], [5, 5, 1]]), np.array([[1, 2, 4], [0, 1, 2]], np.int32)), id="ties by index",
+        ),
+        case("TopK", since, typed("i64", [5, 2, 9]), 3, axis="-1", mode="min", sort="value", id="all of a vector"),
+        case("TopK", since, X, 1, axis="1", mode="max", sort="value", id="one"),
+        case("TopK", since, X, 0, axis="1", mode="max", sort="value", gives=(np.zeros((3, 0), np.float32), np.zeros((3, 0), np.int32)), id="none"),
+    ]  # fmt: skip
+ROWS += [
+    case("CumSum", 3, [1.0, NAN, 2.0, INF, -INF], 0, id="NaN and infinities"),
+    case("CumSum", 3, [1.0, INF, 2.0], 0, exclusive="true", reverse="true", id="infinity, exclusive and backwards"),
+    case("NonZero", 3, [NAN, 0.0, -0.0, INF], id="NaN and infinities"),
+    case("NonZero", 3, np.float32(3), id="scalar"),
+    refuses("NonZero", 3, "string[3]", says="is no number", id="text"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]

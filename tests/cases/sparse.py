@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 # The table of the specifications' examples.
 TABLE = [[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]]
@@ -170,4 +170,76 @@ ROWS += [
     facts_case("SparseFillEmptyRows", 16, "f32[?]", "i64[2]", "i64[?,2]", "f32[]", id="dynamic"),
     refuses("SparseFillEmptyRows", 16, "f32[3]", [5, 6], "i64[4,2]", "f32[]", says="do not go with values", id="other length"),
     refuses("SparseFillEmptyRows", 16, "f32[1]", [5, 6], [[7, 0]], "f32[]", says="out of range for 5 rows", id="row out of range"),
+]
+ROWS += [
+    # No sample at all: the default, or zeros.
+    *(
+        case(type, since, TABLE, np.zeros(0, np.int64), [0, 0], 1, gives=[TABLE[1], TABLE[1]], id="no indices, the default")
+        for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15))
+    ),
+    case(
+        "EmbeddingSegmentsSum",
+        3,
+        TABLE,
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
+        2,
+        gives=np.zeros((2, 2), np.float32),
+        id="no indices",
+    ),
+    case(
+        "SegmentMax",
+        16,
+        np.zeros((0, 2), np.float32),
+        np.zeros(0, np.int64),
+        2,
+        fill_mode="zero",
+        gives=np.zeros((2, 2), np.float32),
+        id="nothing in two segments",
+    ),
+    case(
+        "SegmentMax",
+        16,
+        np.zeros((0, 2), np.float32),
+        np.zeros(0, np.int64),
+        fill_mode="zero",
+        gives=np.zeros((0, 2), np.float32),
+        id="nothing in none",
+    ),
+    # The lowest number of bf16 is -(2 - 2^-7) 2^127; the plugin fills with that of f32.
+    case(
+        "SegmentMax",
+        16,
+        typed("bf16", [4, -9, 3]),
+        [1, 1, 3],
+        fill_mode="lowest",
+        gives=typed("bf16", [-(2 - 2.0**-7) * 2.0**127, 4, -(2 - 2.0**-7) * 2.0**127, 3]),
+        id="bf16 lowest",
+    ),
+    case("SegmentMax", 16, [4.0, np.nan, np.nan, 1.0], [0, 0, 1, 1], fill_mode="zero", id="NaN is passed over"),
+    # By the definition; OpenVINO begins at its lowest number, and stays there.
+    case(
+        "SegmentMax",
+        16,
+        [4.0, np.inf, -np.inf, np.nan],
+        [0, 0, 1, 2],
+        fill_mode="zero",
+        gives=[np.inf, -np.inf, np.nan],
+        id="infinities, and NaN alone",
+    ),
+    case(
+        "SparseFillEmptyRows",
+        16,
+        [np.nan, np.inf],
+        [3, 2],
+        [[0, 0], [2, 1]],
+        -np.inf,
+        gives=([[0, 0], [1, 0], [2, 1]], [np.nan, -np.inf, np.inf], [False, True, False]),
+        id="NaN and infinities",
+    ),
+]
+ROWS += [
+    *halves(ROWS),
+    *odd(ROWS),
+    *emptied(ROWS, "EmbeddingBagPackedSum", "EmbeddingBagPacked", inputs=(1, 2)),
 ]

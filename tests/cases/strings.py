@@ -48,3 +48,15 @@ ROWS = [
     facts_case("StringTensorUnpack", 15, "string[?,0]", id="no texts"),
     refuses("StringTensorUnpack", 15, "u8[3]", says="expected string", id="bytes"),
 ]
+ROWS += [
+    case("StringTensorPack", 15, typed("i32", np.zeros((0, 2))), typed("i32", np.zeros((0, 2))), LETTERS, gives=typed("string", np.zeros((0, 2))), id="no texts"),
+    case("StringTensorPack", 15, typed("i32", [0, 0]), typed("i32", [0, 0]), np.zeros(0, np.uint8), gives=typed("string", ["", ""]), id="no letters"),
+    case(
+        "StringTensorUnpack", 15, typed("string", np.zeros((2, 0))),
+        gives=(np.zeros((2, 0), np.int32), np.zeros((2, 0), np.int32), np.zeros(0, np.uint8)), id="rows of no texts",
+    ),
+    case("StringTensorPack", 15, typed("i32", 1), typed("i32", 3), LETTERS, gives=typed("string", "bc"), id="scalar"),
+    case("StringTensorUnpack", 15, typed("string", "hé"), gives=(typed("i32", 0), typed("i32", 3), np.frombuffer("hé".encode(), np.uint8).copy()), id="scalar"),
+    # Out of order is allowed, beyond the letters is not.
+    case("StringTensorPack", 15, typed("i64", [3, 0]), typed("i64", [5, 3]), LETTERS, gives=typed("string", ["de", "abc"]), id="out of order"),
+]  # fmt: skip

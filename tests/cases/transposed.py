@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.data.seeds import CONV_TRANSPOSE, W_2_3_3, X_3_3
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 PLAIN_1D = {"strides": "1", "pads_begin": "0", "pads_end": "0", "dilations": "1"}
 PLAIN = {"strides": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0", "dilations": "1, 1"}
@@ -288,3 +288,32 @@ CONV_TRANSPOSE_ROWS = [
 ]  # fmt: skip
 
 ROWS = [*SEED_ROWS, *BY_HAND, *BACKPROP, *BACKPROP_FACTS, *BACKPROP_REFUSED, *GROUPED, *CONV_TRANSPOSE_ROWS]
+# Two groups of one again, in every layout under either name of the attribute.
+LAYOUTS = {"XIO": [[[1], [1]], [[1], [0]]], "OIX": [[[1, 1], [1, 0]]], "IOX": [[[1, 1]], [[1, 0]]], "XOI": [[[1, 1]], [[1, 0]]]}
+PAIRS = np.float32([[[1, 2], [10, 20], [100, 200]]])
+PAIRED = np.float32([[[1, 2], [11, 20], [110, 200], [100, 0]]])
+ROWS += [
+    case(
+        "ConvTranspose",
+        "onednn",
+        PAIRS,
+        np.float32(filter),
+        gives=PAIRED,
+        **PLAIN_1D,
+        groups="2",
+        **{name: layout},
+        id=f"groups, {name} {layout}",
+    )
+    for name in ("filter_format", "weights_format")
+    for layout, filter in LAYOUTS.items()
+]
+ROWS += [
+    # By hand: every product with NaN is NaN, so is that of 0 and infinity.
+    nxc(
+        [np.nan, np.nan, np.inf, np.inf, -np.inf, -np.inf],
+        data=np.float32([[[np.nan], [1], [np.inf], [1], [-np.inf]]]),
+        id="NaN and infinities",
+    ),
+    case("GroupConvolutionBackpropData", 1, XG, WG, [6, 9], **(UNEVEN | {"auto_pad": "valid"}), id="output_shape valid"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "GroupConvolutionBackpropData")]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, emptied, facts_case, halves, odd, random, refuses, typed
 
 WIDE = random("f32", 3, 17, low=-6, high=6)
 UNIT = random("f32", 3, 17, low=-0.99, high=0.99)
@@ -78,3 +78,9 @@ ROWS += [
     facts_case("ErfInv", 17, "f32[?,2..5]", id="dynamic"),
     refuses("ErfInv", 17, "boolean[3]", says="is no number", id="booleans"),
 ]
+ROWS += [
+    case("Round", 5, np.float32(2.5), mode="half_to_even", id="scalar"),
+    refuses("Round", 5, "string[3]", says="is no number", id="text"),
+    facts_case("Round", 5, "f16[...]", mode="half_away_from_zero", id="rank unknown"),
+]
+ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Round")]

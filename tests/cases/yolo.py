@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.support.cases import case, facts_case, random, refuses, typed
+from tests.support.cases import case, facts_case, odd, random, refuses, typed
 
 NAN, INF = float("nan"), float("inf")
 LOG = math.log
@@ -185,3 +185,4 @@ ROWS += [
     refuses("ReorgYolo", 2, "f32[1,4,2,2]", stride="", says="stride is empty", id="no stride"),
     refuses("ReorgYolo", 2, "f32[1,4,2,2]", stride="0", says="0 is below the least allowed", id="stride 0"),
 ]  # fmt: skip
+ROWS += [*odd(ROWS)]

@@ -1,4 +1,4 @@
-"""Record what OpenVINO answers to the rows of the tables: python -m tests.oracle.record [family ...] [--only text]
+"""Record what OpenVINO answers to the rows of the tables: python -m tests.oracle.record [family ...] [--only text] [--new]
 
 Rows that say themselves what they give are not asked. Answers to rows that are gone are dropped.
 """
@@ -23,16 +23,16 @@ def _answer(row: Row, remarks: list[str]) -> tuple[np.ndarray, ...]:
     return ()
 
 
-def record(family: str, rows: list[Row], only: str) -> int:
-    """Record one family; returns how many rows OpenVINO refused."""
+def record(family: str, rows: list[Row], only: str, new: bool) -> int:
+    """Record one family, or keep what is known but for rows of ``only`` or without an answer; returns how many rows OpenVINO refused."""
     arrays: dict[str, np.ndarray] = {}
     remarks: list[str] = []
     refused = 0
     for row in rows:
         if not isinstance(row, Case | FactsCase) or row.gives is not None:
             continue
-        if only and only not in row.id:
-            known = _known(family, row)
+        known = _known(family, row)
+        if (only and only not in row.id) or (new and known):
             arrays.update(known)
             continue
         try:
@@ -64,9 +64,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*")
     parser.add_argument("--only", default="", help="only rows whose id contains this")
+    parser.add_argument("--new", action="store_true", help="only rows that have no answer yet")
     arguments = parser.parse_args()
     tables = families()
-    refused = sum(record(name, tables[name], arguments.only) for name in arguments.families or tables)
+    refused = sum(record(name, tables[name], arguments.only, arguments.new) for name in arguments.families or tables)
     sys.exit(1 if refused else 0)
 
 
