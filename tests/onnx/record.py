@@ -30,7 +30,9 @@ def main() -> None:
             # ONNX Runtime raises classes of its own, which have no common base but Exception.
             print(f"{row.id}: {str(error).splitlines()[0]}")
             continue
-        results |= {f"{row.id}|{name}": array for name, array in list(found.items())[: row.compared]}
+        results |= {
+            f"{row.id}|{name}": array.astype(str) if array.dtype == object else array for name, array in list(found.items())[: row.compared]
+        }
     np.savez_compressed(GOLDENS, **results)
     print(f"{len(ROWS)} rows, {GOLDENS.stat().st_size} bytes")
 

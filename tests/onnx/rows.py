@@ -15,6 +15,7 @@ import onnx
 from onnx import helper
 
 MICROSOFT = "com.microsoft"
+ML = "ai.onnx.ml"
 OPSET = 21
 
 
@@ -52,7 +53,13 @@ class Row:
         ends = [onnx.ValueInfoProto(name=name) for name in results if name]
         graph = helper.make_graph([node], "row", infos, ends, fixed)
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)], ir_version=10
+            graph,
+            opset_imports=[
+                helper.make_opsetid("", self.opset),
+                helper.make_opsetid(MICROSOFT, 1),
+                helper.make_opsetid(ML, 4 if self.operator == "LabelEncoder" else 3),
+            ],
+            ir_version=10,
         )
 
 
@@ -251,5 +258,64 @@ _ONNX = [
     row("NonMaxSuppression", np.array([[[0.5, 0.5, 1, 1], [0.5, 0.6, 1, 1], [0.5, 10.5, 1, 1]]], np.float32), f32(1, 2, 3), Fixed(i64(3)),
         Fixed(np.array([0.5], np.float32)), domain="", id="centres", center_point_box=1),
 ]
+_COEFFICIENTS = f32(12).tolist()
+
+
+def _trees(kind: str, ids: list[int], *, mode: str = "BRANCH_LEQ", low: float = -1.0) -> dict[str, Any]:
+    """Three trees of two levels; each leaf has one weight, the trees are for ``ids`` in turn."""
+    nodes = [(tree, node) for tree in range(3) for node in range(7)]
+    leaves = [(tree, node) for tree, node in nodes if node > 2]
+    return {
+        "nodes_treeids": [tree for tree, _ in nodes], "nodes_nodeids": [node for _, node in nodes],
+        "nodes_featureids": [0 if node > 2 else (tree + node) % 4 for tree, node in nodes],
+        "nodes_values": [0.0 if node > 2 else value for (_, node), value in zip(nodes, f32(21, seed=5).tolist(), strict=True)],
+        "nodes_modes": ["LEAF" if node > 2 else mode for _, node in nodes],
+        "nodes_truenodeids": [0 if node > 2 else 2 * node + 1 for _, node in nodes],
+        "nodes_falsenodeids": [0 if node > 2 else 2 * node + 2 for _, node in nodes],
+        f"{kind}_treeids": [tree for tree, _ in leaves], f"{kind}_nodeids": [node for _, node in leaves],
+        f"{kind}_ids": [ids[tree % len(ids)] for tree, _ in leaves], f"{kind}_weights": f32(12, seed=6, low=low).tolist(),
+    }
+
+
+_MISSING = np.array([[0.5, np.nan, -0.2, 0.1], [np.nan, 0.3, 0.9, np.nan]], np.float32)
+_LEARNING = [
+    row("TreeEnsembleRegressor", f32(5, 4), domain=ML, n_targets=1, **_trees("target", [0])),
+    row("TreeEnsembleRegressor", f32(5, 4), domain=ML, id="two targets, greater", n_targets=2, base_values=[0.5, -0.5],
+        **_trees("target", [0, 1], mode="BRANCH_GT")),
+    row("TreeEnsembleRegressor", f32(5, 4), domain=ML, id="mean", n_targets=1, aggregate_function="AVERAGE", **_trees("target", [0])),
+    row("TreeEnsembleRegressor", f32(5, 4), domain=ML, id="greatest", n_targets=1, aggregate_function="MAX", **_trees("target", [0])),
+    row("TreeEnsembleRegressor", _MISSING, domain=ML, id="missing", n_targets=1, nodes_missing_value_tracks_true=[1, 0] * 10 + [1],
+        **_trees("target", [0])),
+    row("TreeEnsembleClassifier", f32(5, 4), domain=ML, outputs=(True, True), classlabels_int64s=[4, 7, 9], **_trees("class", [0, 1, 2])),
+    row("TreeEnsembleClassifier", f32(5, 4), domain=ML, id="softmax, texts", outputs=(True, True), classlabels_strings=["a", "b", "c"],
+        post_transform="SOFTMAX", **_trees("class", [0, 1, 2])),
+    row("TreeEnsembleClassifier", f32(5, 4), domain=ML, id="two classes, one score", outputs=(True, True), classlabels_int64s=[0, 1],
+        post_transform="LOGISTIC", **_trees("class", [0])),
+    row("TreeEnsembleClassifier", f32(5, 4), domain=ML, id="two classes, one probability", outputs=(True, True), classlabels_int64s=[0, 1],
+        **_trees("class", [0], low=0.0)),
+    row("TreeEnsembleClassifier", f32(5, 4), domain=ML, id="two classes, their base", outputs=(True, True), classlabels_int64s=[0, 1],
+        base_values=[0.25], **_trees("class", [0])),
+    row("LinearRegressor", f32(3, 4), domain=ML, coefficients=_COEFFICIENTS, intercepts=[0.1, 0.2, 0.3], targets=3),
+    row("LinearClassifier", f32(5, 4), domain=ML, outputs=(True, True), coefficients=_COEFFICIENTS, intercepts=[0.1, 0.2, 0.3],
+        classlabels_ints=[3, 5, 8], post_transform="SOFTMAX"),
+    row("LinearClassifier", f32(5, 4), domain=ML, id="texts", outputs=(True, True), coefficients=_COEFFICIENTS, intercepts=[0.1, 0.2, 0.3],
+        classlabels_strings=["a", "b", "c"], post_transform="LOGISTIC"),
+    row("LinearClassifier", f32(5, 4), domain=ML, id="one score", outputs=(True, True), coefficients=_COEFFICIENTS[:4], intercepts=[0.1],
+        classlabels_ints=[0, 1], post_transform="LOGISTIC"),
+    row("LinearClassifier", f32(5, 4), domain=ML, id="one score as it is", outputs=(True, True), coefficients=_COEFFICIENTS[:4],
+        intercepts=[0.1], classlabels_ints=[0, 1]),
+    row("Scaler", f32(3, 4), domain=ML, offset=[0.1, 0.2, 0.3, 0.4], scale=[1.0, 2.0, 3.0, 4.0]),
+    row("Scaler", ints("int64", 3, 4, low=0, high=9), domain=ML, id="integers", offset=[0.5], scale=[2.0]),
+    *[row("Normalizer", np.array([[1, -3, 2], [0, 0, 0]], np.float32), domain=ML, id=norm, norm=norm) for norm in ("MAX", "L1", "L2")],
+    row("Imputer", _MISSING, domain=ML, imputed_value_floats=[1.0, 2.0, 3.0, 4.0], replaced_value_float=float("nan")),
+    row("Imputer", i64(1, 0, 2).reshape(1, 3), domain=ML, id="integers", imputed_value_int64s=[9], replaced_value_int64=0),
+    row("FeatureVectorizer", f32(3, 2), f32(3, 1), domain=ML, inputdimensions=[2, 1]),
+    row("LabelEncoder", i64(3, 1, 7), domain=ML, keys_int64s=[1, 3], values_floats=[0.5, 1.5], default_float=-2.0),
+    row("LabelEncoder", np.array([np.nan, 1.5, 2.0], np.float32), domain=ML, id="texts of floats", keys_floats=[float("nan"), 1.5],
+        values_strings=["none", "some"]),
+    row("OneHotEncoder", i64(3, 1, 7), domain=ML, cats_int64s=[1, 3, 5]),
+    row("Binarizer", f32(3, 4), domain=ML, threshold=0.25),
+    row("ArrayFeatureExtractor", f32(5), i64(3, 0).reshape(1, 2), domain=ML, id="vector"),
+]
 # fmt: on
-ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX]
+ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING]

@@ -29,6 +29,9 @@ def test_row(row: Row, optimize: bool) -> None:
     assert len(results) == len(names)
     for name, result in zip(names[: row.compared], results.values(), strict=False):
         expected = _GOLDENS[f"{row.id}|{name}"]
+        if expected.dtype.kind == "U":
+            assert result.tolist() == expected.tolist()
+            continue
         assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
         kind = np.bool_ if expected.dtype == np.bool_ else np.float64
         np.testing.assert_allclose(result.astype(kind), expected.astype(kind), rtol=1e-4, atol=row.tolerance)
