@@ -6,10 +6,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from converters.onnx.context import Context
 from irexec.analysis.builder import Builder
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, PartialShape, join_shapes
+from irexec.ir.elements import I64
 from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 
@@ -72,8 +75,11 @@ class Frame:
         return parameter
 
     def counter(self, shape: PartialShape) -> Value:
-        """A Parameter that is given the number of the iteration, i64."""
-        parameter = self._parameter("iteration", Fact(self._outer.element(self.inputs[0]), shape))
+        """A Parameter that is given the number of the iteration, i64.
+
+        It is to be the first of all: OpenVINO does not find it again when it leaves out one before it.
+        """
+        parameter = self._parameter("iteration", Fact(I64, shape))
         self._feeds.append((parameter.node, -1, {"purpose": "current_iteration"}))
         return parameter
 
@@ -92,26 +98,46 @@ class Frame:
         """The Result that says whether there is another iteration."""
         self._results.append((self._builder.result(value), None, {"purpose": "execution_condition"}))
 
-    def kept(self, value: Value) -> Value:
-        """A state as numbers that stay until the next iteration reads them.
+    def kept(self, value: Value, parameter: Value) -> Value:
+        """What the ``parameter`` of a state is given in the next iteration, as numbers of their own.
 
         OpenVINO's CPU plugin writes a result over the first operand, also where that is the part of a sliced input, and
-        puts the next part there before it reads the state. An operation that has one value for both operands is not done
-        in place.
+        puts the next part there before it reads the state; and it loses a state that is given another Parameter as it is.
+        An operation that has one value for both operands is not done in place, nor left out.
         """
-        fresh = {node for node, _, more in self._feeds if "axis" in more}
-        node: Node | None = value.node
-        while node is not None and node not in fresh:
-            source = node.inputs[0] if node.inputs and node.type not in _ELSEWHERE else None
-            node = None if source is None else source.node
         kind = self.inner.element(value).kind
-        if node is None or kind == "string":
+        passed = value.node.type == "Parameter" and value is not parameter
+        if kind == "string" or not (passed or self._is_over_a_part(value)):
             return value
         return self.inner.emit("LogicalOr" if kind == "boolean" else "Maximum", value, value)
+
+    def _is_over_a_part(self, value: Value) -> bool:
+        parts = {node for node, _, more in self._feeds if "axis" in more}
+        node: Node | None = value.node
+        while node is not None and node not in parts:
+            source = node.inputs[0] if node.inputs and node.type not in _ELSEWHERE else None
+            node = None if source is None else source.node
+        return node is not None
 
     def feed_back(self, parameter: Value, result: Node) -> None:
         """What the Result gives, the Parameter is given in the next iteration."""
         self._backs.append((result, parameter.node))
+
+    @property
+    def rests_on_parts(self) -> bool:
+        """Whether every Result depends on the part of a sliced input, if only by way of earlier iterations."""
+        parts = {node for node, _, more in self._feeds if "axis" in more}
+        sources = {target: source for source, target in self._backs}
+        for result, _, _ in self._results:
+            seen, waiting = {result}, [result]
+            for node in waiting:
+                before = [value.node for value in node.inputs if value is not None]
+                before += [sources[node]] if node in sources else []
+                waiting += (fresh := [one for one in dict.fromkeys(before) if one not in seen])
+                seen.update(fresh)
+            if not seen & parts:
+                return False
+        return True
 
     def body(self) -> Body:
         """The body; to be called when all inputs of the layer are there."""
@@ -144,13 +170,17 @@ class Step:
     goes_on: Value | None = None
 
 
+Iteration = Callable[[Frame, list[Value], list[Value]], Step]
+
+
 def iterate(
-    b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], step: Callable[[Frame, list[Value], list[Value]], Step],
-    *, bounds: tuple[Value, Value] | None = None,
+    b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], step: Iteration,
+    *, bounds: tuple[Value, Value] | None = None, counter: PartialShape = (),
 ) -> tuple[Value, ...]:  # fmt: skip
     """A Loop, or without ``bounds`` a TensorIterator over parts: the last states, then the tensors put together.
 
-    OpenVINO has no TensorIterator inside another; the outer one is then a Loop over its parts.
+    OpenVINO has no TensorIterator inside another, and one of which only such outputs are used as have nothing to do with
+    its parts runs once there, however many they are; these are Loops over parts.
 
     What a state's shape is in every iteration is found by building the body again until nothing changes.
 
@@ -160,6 +190,7 @@ def iterate(
         cut: tensors that are given part by part, each with size 1 along its axis.
         step: builds the body from the frame, the states and the parts.
         bounds: the trip count and the condition before the first iteration.
+        counter: the shape of the iteration's number, which a Loop gives to ``step`` before the parts.
 
     Raises:
         OpError: a state becomes another element type.
@@ -167,23 +198,46 @@ def iterate(
     facts = [Fact(b.element(state), b.fact(state).shape) for state in states]
     for attempt in itertools.count():
         frame = Frame(b, list(bounds or ()), len(bounds or ()))
+        numbers = [] if bounds is None else [frame.counter(counter)]
         given = [frame.feed(state, fact) for state, fact in zip(states, facts, strict=True)]
         parts = [frame.feed(value, _part_fact(b.fact(value), part), part) for value, part in cut]
-        done = step(frame, given, parts)
+        done = step(frame, given, [*numbers, *parts])
         widened = [_widened(fact, frame.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)]
         if all(old.shape == new.shape for old, new in zip(facts, widened, strict=True)):
             break
         facts = widened
-    if bounds is None and any(node.type == "TensorIterator" for node in frame.inner.builder.graph.nodes):
-        return iterate(b, states, cut, step, bounds=(b.size(cut[0][0], cut[0][1].axis), b.constant(True)))
-    for i, (parameter, value) in enumerate(zip(given, done.states, strict=True)):
-        frame.feed_back(parameter, frame.result(frame.kept(value), i))
-    for i, (value, part) in enumerate(done.parts, len(given)):
-        frame.result(value, i, part)
     if bounds is not None:
         frame.condition(frame.inner.constant(True) if done.goes_on is None else done.goes_on)
+    for i, (parameter, value) in enumerate(zip(given, done.states, strict=True)):
+        frame.feed_back(parameter, frame.result(frame.kept(value, parameter), i))
+    for i, (value, part) in enumerate(done.parts, len(given)):
+        frame.result(value, i, part)
+    nested = any(node.type == "TensorIterator" for node in frame.inner.builder.graph.nodes)
+    if bounds is None and (nested or not frame.rests_on_parts):
+        return _as_loop(b, states, cut, step)
     outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *frame.inputs, bodies={"body": frame.body()})
     return outputs
+
+
+def _as_loop(b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], step: Iteration) -> tuple[Value, ...]:
+    """The same as a Loop, which goes through its parts from the first one on only: tensors are turned round outside."""
+    turned: list[Part] = []
+
+    def straight(frame: Frame, given: list[Value], parts: list[Value]) -> Step:
+        done = step(frame, given, parts[1:])
+        turned[:] = [part for _, part in done.parts]
+        return Step(done.states, [(value, Part(part.axis)) for value, part in done.parts], done.goes_on)
+
+    ordered = [(_reversed(b, value, part), Part(part.axis)) for value, part in cut]
+    outputs = iterate(b, states, ordered, straight, bounds=(b.size(cut[0][0], cut[0][1].axis), b.constant(True)))
+    rest = zip(outputs[len(states) :], turned, strict=True)
+    return (*outputs[: len(states)], *(_reversed(b, value, part) for value, part in rest))
+
+
+def _reversed(b: Context, value: Value, part: Part) -> Value:
+    if not part.reverse:
+        return value
+    return b.emit("Slice", value, [-1], [np.iinfo(np.int64).min], [-1], [part.axis])
 
 
 def _part_fact(fact: Fact, part: Part) -> Fact:

@@ -244,6 +244,17 @@ ROWS = [
         [f32(18)],
     ),
     Row(
+        "loop, a state that becomes what comes from around",
+        """g (int64 n, float[2] x, float[2] z) => (float[2] y, float[k, 2] all) {
+            y, all = Loop (n, "", x) <body = l (int64 i, bool go, float[2] v) => (bool go, float[2] w, float[2] part) {
+                w = Identity (z)
+                part = Add (v, x)
+            }>
+        }""",
+        {"n": np.array(3), "x": f32(1, 2), "z": f32(5, 6)},
+        [f32(5, 6), f32([[2, 4], [6, 8], [6, 8]])],
+    ),
+    Row(
         "loop, sizes that are known only when it runs",
         """g (int64 n, float[b, k] x) => (float[b, k] y, float[m, b] all) {
             y, all = Loop (n, "", x) <body = l (int64 i, bool go, float[b, k] v) => (bool go, float[b, k] w, float[b] part) {
@@ -351,6 +362,44 @@ ROWS = [
         }""",
         {"x": np.array([1, 2, 3, 4]), "m": np.array([True, False, True, True])},
         [np.array(8), np.array([8, 7, 7, 4])],
+    ),
+    Row(
+        "scan, whose tensor only counts",
+        """g (float[2] s, float[3, 2] x) => (float[3, 2] all) {
+            last, all = Scan (s, x) <num_scan_inputs = 1, body = b (float[2] v, float[2] p) => (float[2] w, float[2] o) {
+                w = Add (v, v)
+                o = Identity (w)
+            }>
+        }""",
+        {"s": f32(1, 2), "x": np.zeros((3, 2), np.float32)},
+        [f32([[2, 4], [4, 8], [8, 16]])],
+    ),
+    Row(
+        "scan, of which the one output that is used has nothing to do with its tensor",
+        """g (float[2] s, float[2] t, float[3, 2] x) => (float[2] second) {
+            first, second, all = Scan (s, t, x) <num_scan_inputs = 1,
+                body = b (float[2] v, float[2] u, float[2] p) => (float[2] w, float[2] z, float[2] o) {
+                w = Add (v, v)
+                z = Identity (v)
+                o = Identity (p)
+            }>
+        }""",
+        {"s": f32(1, 2), "t": f32(0, 0), "x": np.zeros((3, 2), np.float32)},
+        [f32(4, 8)],
+    ),
+    Row(
+        "scan from the end inside a scan from the end",
+        """g (float s, float[2, 3] x) => (float last, float[3, 2] all) {
+            last, all = Scan (s, x) <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1], scan_output_directions = [1],
+                body = b (float v, float[3] row) => (float w, float[3] o) {
+                w, o = Scan (v, row) <num_scan_inputs = 1, scan_input_directions = [1], body = b2 (float p, float q) => (float r, float o2) {
+                    r = Add (p, q)
+                    o2 = Identity (r)
+                }>
+            }>
+        }""",
+        {"s": f32(0), "x": f32([[1, 2, 3], [4, 5, 6]])},
+        [f32(21), f32([[18, 6], [20, 11], [21, 15]])],
     ),
     Row(
         "scan inside a scan",

@@ -52,12 +52,12 @@ def loop(
     inside = np.ones(b.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
-    def step(frame: Frame, states: list[Value], _: list[Value]) -> Step:
-        goes_on, *outputs = frame.inner.subgraph(body, [frame.counter(counter), frame.inner.constant(inside), *states])
+    def step(frame: Frame, states: list[Value], number: list[Value]) -> Step:
+        goes_on, *outputs = frame.inner.subgraph(body, [*number, frame.inner.constant(inside), *states])
         count = len(states)
         return Step(outputs[:count], [_gathered(frame.inner, value, Part(0)) for value in outputs[count:]], goes_on)
 
-    return iterate(b, initial, [], step, bounds=(_trips(b, trip_count), first))
+    return iterate(b, initial, [], step, bounds=(_trips(b, trip_count), first), counter=counter)
 
 
 def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
