@@ -20,6 +20,7 @@ from typing import Any
 _KINDS = {
     "int": "INT", "float": "FLOAT", "str": "STRING", "list[int]": "INTS", "list[float]": "FLOATS", "list[str]": "STRINGS",
     "TensorProto": "TENSOR", "SparseTensorProto": "SPARSE_TENSOR", "GraphProto": "GRAPH",
+    "TypeProto": "TYPE_PROTO",
 }  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class Translation:
         required: the names of those without a default.
         least_inputs, most_inputs: how many inputs it takes; None for any number.
         needed: of the inputs that have a name, whether each must be there; those that follow must all be.
+        takes_sequences: whether inputs may be sequences of tensors, or optionals.
     """
 
     since: int
@@ -43,6 +45,7 @@ class Translation:
     least_inputs: int
     most_inputs: int | None
     needed: tuple[bool, ...]
+    takes_sequences: bool
 
 
 _TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
@@ -83,6 +86,7 @@ def add(
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
         tuple(p.default is p.empty and "None" not in str(p.annotation) for p in positional),
+        any("Tensors" in str(p.annotation) for p in parameters),
     )
     _TRANSLATIONS.setdefault((domain, type), []).append(translation)
 

@@ -12,6 +12,7 @@ from onnx import AttributeProto
 
 from converters.onnx.context import Capture, Context
 from converters.onnx.functions import domain_of
+from converters.onnx.held import Held, Nothing, Tensors
 from converters.onnx.load import describe, in_order, translation_of
 from converters.onnx.registry import Translation
 from converters.onnx.tensors import constant_of
@@ -34,7 +35,7 @@ class Scope:
         capture: Capture | None = None,
     ) -> None:  # fmt: skip
         self.graph, self.opsets, self.folder, self.builder = graph, opsets, folder, builder
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, Held] = {}
         self.initialisers = _initialisers(graph)
         self._outer, self._capture = outer, capture
 
@@ -54,11 +55,18 @@ class Scope:
         return [inner.value(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
 
     def value(self, name: str, where: str) -> Value:
-        """The value of a name, of this graph or of those around it; ``where`` is for the error.
+        """The tensor of a name, of this graph or of those around it; ``where`` is for the error.
 
         Raises:
             ConversionError: there is none, or IR does not have its type.
         """
+        found = self.held(name, where)
+        if not isinstance(found, Value):
+            raise ConversionError(f"{where}: {name!r} is no tensor, which is all that IR has", unsupported=True)
+        return found
+
+    def held(self, name: str, where: str) -> Held:
+        """What a name means, be it a tensor or not; see ``value``."""
         if name not in self.values:
             self.values[name] = self._initialiser(name) if name in self.initialisers else self._from_around(name, where)
         return self.values[name]
@@ -70,17 +78,23 @@ class Scope:
             raise ConversionError(f"initialiser {name!r}: {error}", unsupported=True) from None
         return self.builder.raw_constant(constant, name, [name])
 
-    def _from_around(self, name: str, where: str) -> Value:
+    def _from_around(self, name: str, where: str) -> Held:
         if self._outer is None or self._capture is None:
             raise ConversionError(f"{where}: nothing produces {name!r}")
-        return self._capture(self._outer.value(name, where))
+        found = self._outer.held(name, where)
+        if isinstance(found, Nothing):
+            return found
+        if isinstance(found, Tensors):
+            return Tensors(tuple(self._capture(item) for item in found.items))
+        return self._capture(found)
 
     def _node(self, node: onnx.NodeProto) -> None:
         where = describe(node, self.opsets)
         translation = translation_of(node, self.opsets)
         if translation is None:
             raise ConversionError(f"{where}: it cannot be converted", unsupported=True)
-        inputs = [self.value(name, where) if name else None for name in node.input]
+        look = self.held if translation.takes_sequences else self.value
+        inputs = [look(name, where) if name else None for name in node.input]
         first = len(self.builder.graph.nodes)
         context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph)
         try:
@@ -92,11 +106,11 @@ class Scope:
         except IrexecError as error:
             raise ConversionError(f"{where}: {error}") from error
         results = result if isinstance(result, tuple) else (result,)
-        if results and results[0].node.id >= first:
+        if results and isinstance(results[0], Value) and results[0].node.id >= first:
             self.builder.rename(results[0].node, context.name)
         self._name_outputs(node, results, where)
 
-    def _name_outputs(self, node: onnx.NodeProto, results: Sequence[Value | None], where: str) -> None:
+    def _name_outputs(self, node: onnx.NodeProto, results: Sequence[Held | None], where: str) -> None:
         for i, name in enumerate(node.output):
             if not name:
                 continue
@@ -104,7 +118,7 @@ class Scope:
             if value is None:
                 raise ConversionError(f"{where}: its output {i} cannot be converted", unsupported=True)
             self.values[name] = value
-            if name not in value.names:
+            if isinstance(value, Value) and name not in value.names:
                 value.names.append(name)
 
 
@@ -118,7 +132,7 @@ def _initialisers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto | onnx.S
     return found
 
 
-def _check_arity(translation: Translation, inputs: Sequence[Value | None]) -> None:
+def _check_arity(translation: Translation, inputs: Sequence[Held | None]) -> None:
     given = len(inputs)
     if given < translation.least_inputs or (translation.most_inputs is not None and given > translation.most_inputs):
         raise OpError(f"it has {given} inputs")

@@ -69,7 +69,8 @@ class _Graph(Scope):
 
     def _results(self) -> None:
         """Each output of the graph is a tensor of that name, which no other output and no input has."""
-        taken: set[Value] = {self.values[info.name] for info in self.graph.input if info.name in self.values}
+        inputs = (self.values.get(info.name) for info in self.graph.input)
+        taken = {value for value in inputs if isinstance(value, Value)}
         for output in self.graph.output:
             value = self.value(output.name, f"output {output.name!r} of the graph")
             if value in taken:

@@ -16,8 +16,8 @@ from irexec import io
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 _MODELS = sorted(path for suite in ("pytorch-operator", "pytorch-converted", "simple") for path in (_DATA / suite).glob("*/model.onnx"))
-# Training, sequences of tensors and StringNormalizer are in no opset of IR.
-_NOT_IN_IR = ("test_gradient", "test_sequence", "test_strnorm")
+# Training and StringNormalizer are in no opset of IR.
+_NOT_IN_IR = ("test_gradient", "test_strnorm")
 
 
 def _load(path: Path) -> np.ndarray:
