@@ -95,10 +95,9 @@ def _extreme(function: np.ufunc, over_nan: np.ufunc, lowest: bool) -> Reduction:
 def _bound(dtype: np.dtype, lowest: bool) -> Any:
     """What a greatest (least) of nothing is: the least (greatest) number of the type.
 
-    For OpenVINO's reference that is the lowest number of f32 on the one side, and infinity on the other.
+    Of floats an infinity, as ONNX has it: IR's specification leaves it open, and OpenVINO's reference has the lowest
+    number of f32 on the one side, and infinity on the other.
     """
-    if lowest and dtype == np.float32:
-        return np.finfo(dtype).min
     if dtype.kind == "f":
         return dtype.type(-np.inf if lowest else np.inf)
     return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max

@@ -153,6 +153,11 @@ KNOWN: tuple[Known, ...] = (
         "without axes every number but 0 becomes 1, as the specification has it; the plugin divides by its absolute value",
     ),
     Known(
+        ("ReduceMax",),
+        lambda row, text: row.inputs[0].array.size == 0 and text.startswith("values"),
+        "the specification leaves open what is the greatest of nothing: ours is minus infinity, as in ONNX, OpenVINO's the lowest f32",
+    ),
+    Known(
         ("ReduceMean",),
         lambda row, text: row.inputs[0].array.size == 0 and "nan" in text,
         "the mean of nothing is NaN, of which the plugin makes 0",
