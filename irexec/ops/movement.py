@@ -11,7 +11,7 @@ from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low
 from irexec.ir.facts import Fact
 from irexec.ops.attributes import Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, open_shape, same_element
+from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axes, normal_axis, open_shape, same_element
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -226,10 +226,10 @@ def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> F
 
 @op("Reverse", since=1, symbolic=True, view=True)
 def reverse_1(data: np.ndarray, axes: np.ndarray, *, mode: Literal["index", "mask"]) -> np.ndarray:
-    """The named axes the other way round; ``mask`` has one boolean for each axis. Source: Reverse-1."""
+    """The named axes the other way round, once each; ``mask`` has one boolean for each axis. Source: Reverse-1."""
     numbers = axes.ravel().tolist()
-    chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else [int(axis) for axis in numbers]
-    return np.flip(data, tuple(chosen))
+    chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else normal_axes((int(axis) for axis in numbers), data.ndim)
+    return np.flip(data, tuple(set(chosen)))
 
 
 @reverse_1.facts

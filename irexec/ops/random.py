@@ -157,7 +157,7 @@ def multinomial_13(
     rows = np.exp(probs) if log_probs else probs
     many, batch = int(num_samples.reshape(())), rows.shape[:-1]
     unit = _numbers(math.prod(batch) * many, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed))
-    unit, rows = unit.reshape(-1, many), rows.reshape(-1, rows.shape[-1])
+    unit, rows = unit.reshape(math.prod(batch), many), rows.reshape(math.prod(batch), rows.shape[-1])
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = _drawn(rows, unit) if with_replacement else _drawn_once(rows, unit)
     return drawn.reshape(*batch, many).astype(element(convert_type).carrier)

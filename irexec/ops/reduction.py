@@ -69,14 +69,14 @@ def _sum(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
 
 def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
     """Of floats in double precision; of integers the sum, which wraps, divided by the count and cut towards zero."""
+    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    if count == 0:
+        return np.zeros_like(_sum(x, axes, keep))
     if x.dtype == np.float32:
         return np.mean(x, axis=axes, keepdims=keep, dtype=np.float64).astype(np.float32)
     total = _sum(x, axes, keep)
-    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if x.dtype.kind == "f":
         return total / x.dtype.type(count)
-    if count == 0:
-        return np.zeros_like(total)
     return (np.abs(total) // count) * np.sign(total) if x.dtype.kind == "i" else total // x.dtype.type(count)
 
 
@@ -116,7 +116,7 @@ def _l2(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 _define("ReduceSum", 1, _sum, "The sum; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
-_define("ReduceMean", 1, _mean, "The mean; NaN of nothing.", widen=True, tolerance=4e-6)
+_define("ReduceMean", 1, _mean, "The mean; 0 of nothing, as OpenVINO has it.", widen=True, tolerance=4e-6)
 _define("ReduceProd", 1, _prod, "The product; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
 _define(
     "ReduceMax",

@@ -158,11 +158,6 @@ KNOWN: tuple[Known, ...] = (
         "the specification leaves open what is the greatest of nothing: ours is minus infinity, as in ONNX, OpenVINO's the lowest f32",
     ),
     Known(
-        ("ReduceMean",),
-        lambda row, text: row.inputs[0].array.size == 0 and "nan" in text,
-        "the mean of nothing is NaN, of which the plugin makes 0",
-    ),
-    Known(
         ("SegmentMax",),
         lambda row, _: row.attributes["fill_mode"] == "lowest",
         "the plugin computes in f32 and i32, and fills with their lowest numbers",
