@@ -115,3 +115,12 @@ ROWS += [
     *odd(ROWS),
     *emptied(ROWS, "Clamp", "Elu", "Selu", "HardSigmoid", "Swish", "Gelu", "Softmax", "LogSoftmax"),
 ]
+ROWS += [
+    case("Elu", 1, [np.nan, np.inf, -np.inf, -0.0], alpha="1", id="corners"),
+    case("Swish", 4, [np.nan, np.inf, -np.inf, -1e30], id="corners"),
+    case("Swish", 4, [np.nan, np.inf, -np.inf], np.float32(0), id="corners of beta 0"),
+    case("Selu", 1, [np.nan, np.inf, -np.inf], np.float32(1.67), np.float32(1.05), id="corners"),
+    case("PRelu", 1, [np.nan, np.inf, -np.inf], [0.0], id="corners of slope 0"),
+    case("Softmax", 8, [[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 0.0]], axis="1", id="infinities"),
+    case("LogSoftmax", 5, [[-np.inf, -np.inf], [-np.inf, 0.0]], axis="1", id="infinities below"),
+]

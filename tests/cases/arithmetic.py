@@ -83,3 +83,9 @@ for op in ("Maximum", "Minimum"):
 for op in BINARY:
     ROWS.append(case(op, 1, typed("i32", 3), typed("i32", [[2], [3]]), id="i32 scalar on the left"))
 ROWS += [*odd(ROWS), *emptied(ROWS, *BINARY, inputs=(0, 1))]
+ROWS += [
+    case("Power", 1, [0.0, 0.0, -1.0, -8.0, np.inf, np.nan, 1.0], [-1.0, 0.0, 0.5, 1 / 3, 0.0, 0.0, np.nan], id="corners"),
+    case("SquaredDifference", 1, [np.inf, np.nan], [np.inf, 1.0], id="no number"),
+    # As C's fmod has it.
+    case("Mod", 1, [5.0, -5.0, np.inf, 1.0], [0.0, np.inf, 2.0, np.inf], gives=np.float32([np.nan, -5, np.nan, 1]), id="corners"),
+]

@@ -77,3 +77,9 @@ ROWS: list[Row] = [
         "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 4, 5), causal=False, says="cannot be broadcast", id="mask of other rows"
     ),
 ]
+ROWS += [
+    _row("nothing but minus infinity", _Q, _K, _V, typed("f32", np.full((3, 5), -np.inf))),
+    _row("scale 0", _Q, _K, _V, typed("f32", np.zeros((3, 5))), _scalar(0.0)),
+    _row("one head of queries", random("f32", 2, 1, 3, 4), random("f32", 2, 2, 5, 4), random("f32", 2, 2, 5, 6)),
+    _row("NaN in the mask", _Q, _K, _V, typed("f32", np.where(_KEPT.array, 0, np.nan))),
+]

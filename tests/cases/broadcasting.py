@@ -88,3 +88,4 @@ for since in (1, 12):
             id="of nothing",
         )
     )
+ROWS += [case("Tile", 1, random("f32", 2, 3), np.zeros(0, np.int64), id="repeats of no axes")]

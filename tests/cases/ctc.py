@@ -146,3 +146,8 @@ ROWS += [
     case("CTCGreedyDecoder", 1, np.ascontiguousarray(_TOP.transpose(1, 0, 2)), _MASK, id="infinities"),
     case("CTCGreedyDecoderSeqLen", 6, _TOP, _LENGTHS, id="infinities"),
 ]
+_FIVE = random("f32", 2, 5, 4)
+ROWS += [
+    case("CTCGreedyDecoderSeqLen", 6, _FIVE, typed("i32", [5, 3]), typed("i32", 0), id="blank 0"),
+    _loss("equal labels need blanks between", _FIVE, _length(5, 3), typed("i32", [[0, 1, 0, 0, 0], [1, 1, 1, 0, 0]]), _length(2, 3)),
+]

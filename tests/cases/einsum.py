@@ -84,3 +84,11 @@ ROWS: list[Row] = [
     refuses("Einsum", 7, typed("boolean", [[True]]), equation="ij->i", says="boolean", id="booleans"),
 ]
 ROWS += [*odd(ROWS)]
+ROWS += [
+    case("Einsum", 7, random("f32", 2, 3), random("f32", 3), equation="ab,b->ba", id="ab,b->ba"),
+    case("Einsum", 7, random("f32", 1, 3), random("f32", 2, 3), equation="...a,...a->...", id="an ellipsis that stretches"),
+    # By the definition; the plugin leaves what was in memory.
+    case(
+        "Einsum", 7, random("f32", 2, 0), random("f32", 0, 2), equation="ij,jk->ik", gives=np.zeros((2, 2), np.float32), id="nothing to sum"
+    ),
+]

@@ -64,3 +64,4 @@ ROWS: list[Row] = [
     refuses("FakeConvert", 13, random("f64", 3), random("f64", 1), says="none of f16, bf16, f32", id="f64"),
     refuses("FakeConvert", 13, _WIDE, 1.0, destination_type="f8e8m0", says="f8e8m0", id="type"),
 ]
+ROWS += [case("FakeConvert", 13, [1.0, -2.0, 0.0], scale, id=f"scale {scale:g}") for scale in (0.0, -1.0)]

@@ -93,3 +93,10 @@ ROWS += [
     *emptied(ROWS, "Gather", "GatherElements", "GatherND", inputs=(1,)),
     *emptied(ROWS, "GatherTree", inputs=(0, 1)),
 ]
+ROWS += [
+    case("Gather", 8, X, [-5], 0, id="below the range"),
+    *(case("GatherND", since, random("f32", 4, 3), [[-1, -1], [0, -3]], id="negative indices") for since in (5, 8)),
+    # By the definition: indices of no numbers name the whole of the data.
+    case("GatherND", 8, [1.0, 2.0], np.zeros((2, 0), np.int64), gives=[[1.0, 2.0]] * 2, id="indices of nothing"),
+    case("GatherTree", 1, STEPS, PARENTS, typed("i32", [0]), typed("i32", 9), gives=np.full((3, 1, 3), 9, np.int32), id="length 0"),
+]

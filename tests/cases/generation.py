@@ -67,3 +67,9 @@ ROWS += [
     refuses("Eye", 9, -1, 3, 0, output_type="f32", says="negative", id="fewer than no rows"),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "OneHot")]
+ROWS += [
+    case("OneHot", 16, [-1, -4], 3, 1.0, 0.0, axis="0", negative_indices_mode="normalize", id="below the range"),
+    case("Range", 4, np.float32(0), np.float32(1), np.float32(0.1), output_type="f32", id="tenths"),
+    case("Range", 4, 5, 0, -2, output_type="u8", id="u8 down"),
+    case("Range", 4, np.float32(-1.9), np.float32(2.9), np.float32(1.9), output_type="i32", id="cut towards zero"),
+]

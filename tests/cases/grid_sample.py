@@ -141,3 +141,9 @@ ROWS += [
     refuses("GridSample", 9, "f32[1,3,8,8]", "i32[1,2,2,2]", says="grid has element type i32", id="grid of integers"),
     refuses("GridSample", 9, "string[1,3,8,8]", "f32[1,2,2,2]", says="data is text", id="text"),
 ]
+ROWS += [
+    case(
+        "GridSample", 9, random("f32", 1, 1, 3, 3), [[[[1e10, 0.0], [-1e10, 0.0]]]], padding_mode="reflection", id="far beyond, reflection"
+    ),
+    case("GridSample", 9, np.zeros((0, 1, 3, 3), np.float32), np.zeros((0, 2, 2, 2), np.float32), id="no images"),
+]

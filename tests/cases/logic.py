@@ -81,3 +81,4 @@ ROWS += [
     *emptied(ROWS, "LogicalNot", "BitwiseNot"),
     *halves(ROWS),
 ]
+ROWS += [case("Select", 1, typed("boolean", [True, False]), [2**60, 1], [1, -(2**60)], id="large i64")]

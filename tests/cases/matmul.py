@@ -114,3 +114,4 @@ ROWS += [
         id="NaN and infinity",
     ),
 ]
+ROWS += [case("MatMul", 1, typed("i32", [[2**30, 2]]), typed("i32", [[4], [1]]), id="i32 wraps")]

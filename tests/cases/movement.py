@@ -118,3 +118,9 @@ ROWS += [
     *emptied(ROWS, "DepthToSpace", "SpaceToDepth", "Identity", "Reverse", "Roll", "ShuffleChannels", "Split", "VariadicSplit"),
     *emptied(ROWS, "ReverseSequence", inputs=(0, 1)),
 ]
+ROWS += [
+    case("Concat", 1, random("f32", 0, 2), random("f32", 0, 2), axis="0", id="two empty ones"),
+    case("Roll", 7, X, [0], [0], id="by nothing"),
+    case("Reverse", 1, X, [1, -2], mode="index", id="axis twice"),
+    case("VariadicSplit", 1, random("f32", 6), 0, [0, 6, 0], id="empty parts"),
+]

@@ -306,3 +306,24 @@ ROWS += [
     refuses(MULTI, 9, "f32[3,7,4]", "f32[3,6]", "i64[2]", says="sizes 7 and 6 differ", id="own boxes, scores of others"),
 ]  # fmt: skip
 ROWS += [*halves(ROWS), *odd(ROWS)]
+LEANT = np.float32([[[1, 1, 2, 2, 0.3], [1.1, 1, 2, 2, 0.3], [5, 5, 2, 1, 0], [9, 9, 1, 1, 1]]])
+LEANT_SCORES = np.float32([[[0.5, 0.5, 0.25, 0.75]]])
+ROWS += [
+    case(ROTATED, 13, LEANT, LEANT_SCORES, 9, 0.5, 0.5, id="a score equal to the threshold"),
+    *(
+        case(
+            ROTATED,
+            13,
+            LEANT,
+            np.full((1, 2, 4), 0.5, np.float32),
+            9,
+            0.5,
+            0.1,
+            sort_result_descending=text,
+            id=f"equal scores, sorted {text}",
+        )
+        for text in ("true", "false")
+    ),
+    case(ROTATED, 13, LEANT, LEANT_SCORES, 9, -1.0, 0.1, id="negative threshold"),
+    case(ROTATED, 13, LEANT, LEANT_SCORES, 9, 0.5, -1.0, id="every score is enough"),
+]

@@ -90,3 +90,9 @@ ROWS += [
     *emptied([row for row in ROWS if row.since == 5], "BatchNormInference"),
     *emptied(ROWS, "GRN", "LRN", "MVN", "NormalizeL2", "GroupNormalization"),
 ]
+ROWS += [
+    case("NormalizeL2", 1, [[1.0, 2.0]], np.zeros(0, np.int64), eps="0.1", eps_mode="add", id="nothing summed"),
+    case(
+        "MVN", 6, [[1.0, 2.0]], np.zeros(0, np.int64), normalize_variance="true", eps="0.1", eps_mode="inside_sqrt", id="nothing averaged"
+    ),
+]

@@ -73,3 +73,9 @@ ROWS += [
     *odd(ROWS),
     *emptied(ROWS, *NUMBERS, *LOGICAL),
 ]
+# OpenVINO makes 0 of a mean of nothing.
+ROWS += [
+    *(case(op, NUMBERS[op], random("f32", 2, 0), [1], id="of none") for op in ("ReduceMean", "ReduceL1", "ReduceL2")),
+    *(case(op, since, random("f32", 3), np.zeros(0, np.int64), id="nothing reduced") for op, since in NUMBERS.items()),
+    case("ReduceMax", 1, np.float32(3), np.zeros(0, np.int64), id="scalar"),
+]

@@ -210,3 +210,19 @@ ROWS += [
     ),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS)]
+ROWS += [
+    case(
+        "ScatterElementsUpdate",
+        12,
+        typed("i32", [7, 8]),
+        [0, 0],
+        typed("i32", [2, -5]),
+        0,
+        reduction="mean",
+        use_init_val="true",
+        id="mean of i32 below zero",
+    ),
+    case("ScatterElementsUpdate", 12, typed("u8", [250, 8]), [0, 0], typed("u8", [7, 3]), 0, reduction="sum", id="u8 wraps"),
+    *(case("ScatterNDUpdate", since, X, np.zeros((0, 1), np.int64), np.zeros((0, 3), np.float32), id="no indices") for since in (4, 15)),
+    case("ScatterNDUpdate", 15, X, np.zeros((0, 2), np.int64), np.zeros(0, np.float32), reduction="sum", id="nothing to add"),
+]

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
 
+INF = float("inf")
 NAN = float("nan")
 SLICES = [[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [0.0, 4.0]]
 ROWS = [
@@ -84,3 +85,28 @@ ROWS += [
     refuses("Unique", 10, "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "SearchSorted", inputs=(1,))]
+for right in ("true", "false"):
+    texts = {"with_right_bound": right, "output_type": "i64"}
+    ROWS += [
+        case("Bucketize", 3, np.float32(2.5), [1.0, 2.0, 3.0], id=f"scalar, right bound {right}", **texts),
+        case("Bucketize", 3, [2.0, 2.5], [2.0, 2.0, 2.0], id=f"equal boundaries, right bound {right}", **texts),
+        case("Bucketize", 3, [INF, -INF, 0.0], [-INF, 0.0, INF], id=f"infinities, right bound {right}", **texts),
+        case("Bucketize", 3, np.zeros((0, 2), np.float32), [1.0, 2.0], id=f"empty, right bound {right}", **texts),
+        case("SearchSorted", 15, [-INF, 1.0, INF], [INF, -INF, 2.0], right_mode=right, id=f"infinities, right {right}"),
+        # The plugin leaves what was in memory: before nothing comes nothing.
+        case("SearchSorted", 15, np.zeros(0, np.float32), [1.0], right_mode=right, gives=[0], id=f"no sequence, right {right}"),
+    ]
+ROWS += [
+    case("Unique", 10, np.float32(3), id="scalar"),
+    case("Unique", 10, [INF, -INF, INF, 0.0], id="infinities"),
+    case("Unique", 10, typed("boolean", [True, False, True]), id="boolean"),
+    # By hand: of the second row the plugin names the last place, not the first.
+    case(
+        "Unique",
+        10,
+        typed("u8", [[200, 3], [200, 3], [7, 3]]),
+        0,
+        gives=(typed("u8", [[7, 3], [200, 3]]), [2, 0], [1, 1, 0], [1, 2]),
+        id="u8 rows",
+    ),
+]

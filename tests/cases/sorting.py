@@ -106,3 +106,12 @@ ROWS += [
     refuses("NonZero", 3, "string[3]", says="is no number", id="text"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]
+ROWS += [
+    # Specification of TopK-11: its example of equal numbers in order of their places.
+    case(
+        "TopK", 11, [5.0, 3.0, 1.0, 2.0, 5.0, 5.0], 4, axis="0", mode="min", sort="index", stable="true",
+        gives=(np.float32([5, 3, 1, 2]), np.array([0, 1, 2, 3], np.int32)), id="example of equal numbers",
+    ),
+    refuses("TopK", 11, "f32[2,7]", 3, axis="1", mode="max", sort="none", stable="true", says="stable needs an order", id="stable in no order"),
+    case("CumSum", 3, typed("u8", [200, 100]), 0, id="u8 wraps"),
+]  # fmt: skip

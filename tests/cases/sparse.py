@@ -243,3 +243,21 @@ ROWS += [
     *odd(ROWS),
     *emptied(ROWS, "EmbeddingBagPackedSum", "EmbeddingBagPacked", inputs=(1, 2)),
 ]
+ROWS += [
+    # A bag without samples is zeros.
+    *(
+        case(type, since, TABLE, np.zeros((2, 0), np.int64), gives=np.zeros((2, 2), np.float32), id="empty bags")
+        for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15))
+    ),
+    case(
+        "EmbeddingBagPacked",
+        15,
+        TABLE,
+        np.zeros((2, 0), np.int64),
+        reduction="mean",
+        gives=np.zeros((2, 2), np.float32),
+        id="empty bags, mean",
+    ),
+    case("EmbeddingSegmentsSum", 3, TABLE, [0, 1], [1, 0], 2, id="segments not in order"),
+    case("SegmentMax", 16, typed("i32", [5, 6]), [0, 0], 0, fill_mode="zero", id="no segments"),
+]

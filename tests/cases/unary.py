@@ -84,3 +84,14 @@ ROWS += [
     facts_case("Round", 5, "f16[...]", mode="half_away_from_zero", id="rank unknown"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Round")]
+CORNERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0]
+ROWS += [
+    case(op, since, CORNERS, id="corners of the domain")
+    for op, (since, _) in DOMAINS.items()
+    if op not in ("Sqrt", "Log", "Relu", "HSigmoid")
+]
+ROWS += [
+    case("Sqrt", 1, CORNERS, id="corners of the domain"),
+    case("Log", 1, CORNERS, id="corners of the domain"),
+    case("Round", 5, [np.nan, np.inf, -np.inf, -0.5, 0.5, -0.0], mode="half_away_from_zero", id="corners, half_away_from_zero"),
+]

@@ -1,0 +1,59 @@
+"""Integers beyond what an operation allows: it answers within its facts, or refuses with a sentence, and never trips."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from irexec.errors import OpError
+from tests.support.cases import Case, Typed, families
+from tests.support.laws import exact_facts, infer, kernel, read_only
+
+_MOST = 3
+
+
+def _changed(row: Case, place: int, number: int) -> Case | None:
+    """The row with the last number of an input replaced; None if the input's type does not have the number."""
+    array = row.inputs[place].array.copy()
+    try:
+        array.flat[array.size - 1] = number
+    except (OverflowError, ValueError):
+        return None
+    inputs = tuple(Typed(x.element, array) if i == place else x for i, x in enumerate(row.inputs))
+    return dataclasses.replace(row, inputs=inputs, gives=None, name=f"{row.name}, input {place} with {number}")
+
+
+def _rows() -> Iterator[Case]:
+    """A few rows of each operation for each input of integers."""
+    taken: Counter[tuple[str, int | str, int, int]] = Counter()
+    for row in itertools.chain(*families().values()):
+        if not isinstance(row, Case):
+            continue
+        for place, number in itertools.product(range(len(row.inputs)), (99, -99, -1, 0)):
+            x = row.inputs[place]
+            key = (row.type, row.since, place, number)
+            changed = _changed(row, place, number) if x.element.is_integer and x.array.size and taken[key] < _MOST else None
+            if changed is not None:
+                taken[key] += 1
+                yield changed
+
+
+_ROWS: dict[str, list[Case]] = {}
+for _row in _rows():
+    _ROWS.setdefault(_row.type, []).append(_row)
+
+
+@pytest.mark.parametrize("type", sorted(_ROWS))
+def test_answers_or_refuses(type: str) -> None:
+    for row in _ROWS[type]:
+        try:
+            facts = infer(row, exact_facts(row))
+            results = kernel(row, read_only(row))
+        except OpError:
+            continue
+        for fact, result in zip(facts, results, strict=True):
+            assert fact.admits(result), f"{row.id}: {fact} does not admit {result.dtype} {result.shape}"
