@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from irexec.kernels.depthwise import prepare_depthwise
 from irexec.kernels.scratch import BLOCK, padded, scratch
 from irexec.kernels.windows import Pads, tap_slices, window_counts, windows
 from irexec.kernels.winograd import convolve_tiles, tile_count, transform_weights
@@ -38,7 +39,7 @@ def prepare(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Si
             spread = np.searchsorted(first, places)
             return lambda x, pads: once(x, pads)[:, spread]
     if inputs == outputs == 1 and groups > 1:
-        return _depthwise(weights, strides, dilations)
+        return prepare_depthwise(weights, strides, dilations)
     if math.prod(kernel) == 1:
         return _pointwise(weights, strides)
     if out_sizes is not None and _suits_winograd(weights, strides, dilations, out_sizes):
@@ -117,74 +118,3 @@ def _by_columns(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Convol
         return out.reshape(len(x), groups * outputs, *counts)
 
     return run
-
-
-def _depthwise(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Convolve:
-    """One channel per group: for each point of the kernel a multiply and an add of the shifted image.
-
-    The image is split by what its places leave as remainder by the stride, so that every shift is a contiguous run over
-    whole images: results between two rows are computed for nothing and left out at the end.
-    """
-    channels, _, _, *kernel = weights.shape
-    taps = list(np.ndindex(*kernel))
-    factors = [np.ascontiguousarray(weights[(slice(None), 0, 0, *tap)]).reshape(-1, 1) for tap in taps]
-
-    def run(x: np.ndarray, pads: Pads) -> np.ndarray:
-        counts = window_counts(x.shape[2:], kernel, strides, dilations, pads)
-        out = np.empty((len(x), channels, *counts), x.dtype)
-        block = max(1, _CACHED // max(1, math.prod(x.shape[2:]) * x.itemsize))
-        begins = pads[0]
-        sizes = [-(-(s * (n - 1) + d * (k - 1) + 1) // s) for n, k, s, d in zip(counts, kernel, strides, dilations, strict=True)]
-        starts = [_flat_start(tap, sizes, strides, dilations) for tap in taps]
-        for image, result in zip(x, out, strict=True):
-            for first in range(0, channels, block):
-                some = slice(first, first + block)
-                phases = _split(image[some], begins, sizes, strides)
-                sums = _shifted_sums(phases, [factor[some] for factor in factors], starts, sizes)
-                result[some] = sums[(slice(None), *map(slice, counts))]
-        return out
-
-    return run
-
-
-def _split(image: np.ndarray, begins: Sizes, sizes: Sizes, strides: Sizes) -> np.ndarray:
-    """(C, spatial...), padded at the start, as (C, phases, sizes): place i of an axis is place i // stride of phase i % stride."""
-    whole = [size * s for size, s in zip(sizes, strides, strict=True)]
-    ends = [max(0, n - b - size) for n, b, size in zip(whole, begins, image.shape[1:], strict=True)]
-    image = padded(image, begins, ends)[(slice(None), *map(slice, whole))]
-    rank, channels = len(sizes), len(image)
-    if set(strides) == {1} and image.flags.c_contiguous:
-        return image.reshape(channels, 1, math.prod(sizes))
-    step = image.strides
-    inner = [n * s for n, s in zip(step[1:], strides, strict=True)]
-    view = np.lib.stride_tricks.as_strided(image, (channels, *strides, *sizes), (step[0], *step[1:], *inner), writeable=False)
-    phases = scratch("phases", view.shape, image.dtype)
-    np.copyto(phases, view)
-    return phases.reshape(channels, math.prod(view.shape[1 : 1 + rank]), math.prod(sizes))
-
-
-def _flat_start(tap: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes) -> tuple[int, int]:
-    """The phase that a point of the kernel meets, and its first place in the flattened phase."""
-    phase = place = 0
-    for t, size, s, d in zip(tap, sizes, strides, dilations, strict=True):
-        phase = phase * s + t * d % s
-        place = place * size + t * d // s
-    return phase, place
-
-
-def _shifted_sums(phases: np.ndarray, factors: list[np.ndarray], starts: list[tuple[int, int]], sizes: Sizes) -> np.ndarray:
-    """(C, phases, sizes) to (C, sizes...), results at the start of each axis and nothing of meaning behind them.
-
-    The sums run over all channels as one row: NumPy pays for every row it begins.
-    """
-    channels, _, size = phases.shape
-    total, product = (scratch(purpose, (channels * size,), phases.dtype) for purpose in ("sums", "columns"))
-    np.multiply(phases[:, 0], factors[0], out=total.reshape(channels, size))
-    for factor, (phase, place) in zip(factors[1:], starts[1:], strict=True):
-        np.multiply(phases[:, phase], factor, out=product.reshape(channels, size))
-        total[: total.size - place] += product[place:]
-    return total.reshape(channels, *sizes)
-
-
-# Bytes of channels of a depthwise convolution that are worked on at once: what stays in a first- or second-level cache.
-_CACHED = 128 << 10
