@@ -130,11 +130,11 @@ def _used(node: onnx.NodeProto) -> Iterator[str]:
     for attribute in node.attribute:
         for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
             needed = {name for inner in subgraph.node for name in _used(inner)} | {output.name for output in subgraph.output}
-            yield from needed - _own(subgraph)
+            yield from needed - own_names(subgraph)
 
 
-def _own(graph: onnx.GraphProto) -> set[str]:
-    """The names that a subgraph gives itself; the graphs around may have them too."""
+def own_names(graph: onnx.GraphProto) -> set[str]:
+    """The names that a graph gives itself; those around it may have them too."""
     sparse = (tensor.values.name for tensor in graph.sparse_initializer)
     names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
     return names | {name for node in graph.node for name in node.output}

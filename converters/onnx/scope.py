@@ -13,7 +13,7 @@ from onnx import AttributeProto
 from converters.onnx.context import Capture, Context
 from converters.onnx.functions import domain_of
 from converters.onnx.held import Held, Nothing, Tensors
-from converters.onnx.load import describe, in_order, translation_of
+from converters.onnx.load import describe, in_order, own_names, translation_of
 from converters.onnx.registry import Translation
 from converters.onnx.tensors import constant_of
 from irexec.analysis.builder import Builder
@@ -28,6 +28,7 @@ class Scope:
         graph: the ONNX graph.
         builder: takes its layers.
         values: the inputs and what nodes have produced, by name.
+        names: those of the tensors in the builder. A subgraph that stands in place of its node may have some again.
     """
 
     def __init__(
@@ -38,6 +39,8 @@ class Scope:
         self.values: dict[str, Held] = {}
         self.initialisers = _initialisers(graph)
         self._outer, self._capture = outer, capture
+        self._in_place = outer is not None and outer.builder is builder
+        self.names: set[str] = outer.names if outer is not None and self._in_place else own_names(graph)
 
     def nodes(self, inputs: str) -> None:
         """Translate every node, producers first; ``inputs`` says what the values there are already are."""
@@ -118,8 +121,9 @@ class Scope:
             if value is None:
                 raise ConversionError(f"{where}: its output {i} cannot be converted", unsupported=True)
             self.values[name] = value
-            if isinstance(value, Value) and name not in value.names:
+            if isinstance(value, Value) and name not in (self.names if self._in_place else value.names):
                 value.names.append(name)
+                self.names.add(name)
 
 
 def _initialisers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto | onnx.SparseTensorProto]:

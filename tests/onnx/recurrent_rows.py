@@ -34,7 +34,6 @@ class Row(NamedTuple):
         opset: of the model.
         outputs: the first outputs that are asked for; "_" for one that is not.
         openvino: why OpenVINO cannot run it.
-        element: of the numbers.
     """
 
     operator: str
@@ -46,7 +45,6 @@ class Row(NamedTuple):
     opset: int = 14
     outputs: str = "yhc"
     openvino: str = ""
-    element: str = "float32"
 
     @property
     def layout(self) -> int:
@@ -61,7 +59,7 @@ class Row(NamedTuple):
             "x": (B, T, I) if self.layout else (T, B, I), "w": (rows, gates * H, I), "r": (rows, gates * H, H), "b": (rows, 2 * gates * H),
             "initial_h": state, "initial_c": state, "p": (rows, 3 * H),
         }  # fmt: skip
-        arrays = {name: rng.normal(size=shape).astype(self.element) for name, shape in shapes.items()}
+        arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
         arrays["sequence_lens"] = np.array(self.lengths, np.int32)
         wanted = ["x", "w", "r", *(_OPTIONAL[letter] for letter in self.given)]
         return {name: arrays[name] for name in arrays if name in wanted}
@@ -79,10 +77,9 @@ class Row(NamedTuple):
         outputs = ["" if letter == "_" else letter for letter in self.outputs[: 3 if self.operator == "LSTM" else 2]]
         node = helper.make_node(self.operator, inputs, outputs, name="node", **{"hidden_size": H} | attributes)
         fed = {name: array for name, array in arrays.items() if name not in weights}
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.element))
         infos = [self._info(name, array) for name, array in fed.items()]
         graph = helper.make_graph(
-            [node], "g", infos, [helper.make_tensor_value_info(name, kind, None) for name in outputs if name],
+            [node], "g", infos, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs if name],
             [numpy_helper.from_array(arrays[name], name) for name in weights if name in arrays],
         )  # fmt: skip
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8), fed
@@ -91,8 +88,7 @@ class Row(NamedTuple):
         shape: list[int | str] = list(array.shape)
         for axis, symbol in _SYMBOLS.get(name, {}).items() if self.dynamic else ():
             shape[axis] = symbol
-        kind = TensorProto.INT32 if array.dtype == np.int32 else helper.np_dtype_to_tensor_dtype(array.dtype)
-        return helper.make_tensor_value_info(name, kind, shape)
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
 
 
 _WAYS = ("forward", "reverse", "bidirectional")

@@ -538,3 +538,18 @@ def test_a_body_sees_constants_as_constants_and_nothing_twice() -> None:
     loop = next(node for node in converters.convert(model).nodes if node.type == "Loop")
     assert [value.node.type for value in loop.inputs if value is not None] == ["Maximum", "Constant", "Parameter", "Negative"]
     assert sorted(node.type for node in loop.bodies["body"].graph.nodes).count("Parameter") == 2
+
+
+def test_branches_in_place_of_their_if_share_no_tensor_names() -> None:
+    """Graphs beside each other may use the same names, tensors of one IR may not."""
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) {
+            c = Constant <value = bool {1}> ()
+            a = If (c) <then_branch = t () => (float[2] p) { p = Neg (x) }, else_branch = e () => (float[2] p) { p = Abs (x) }>
+            b = If (c) <then_branch = t () => (float[2] p) { p = Exp (a) }, else_branch = e () => (float[2] p) { p = Abs (a) }>
+            y = Neg (b)
+        }""")
+    converted = converters.convert(model)
+    names = [name for node in converted.nodes for value in node.outputs for name in value.names]
+    assert sorted(names) == ["a", "b", "p", "x", "y"]
+    np.testing.assert_allclose(irexec.compile_model(converted)([f32(1, 2)])[0], -np.exp(-f32(1, 2)), rtol=1e-6)

@@ -74,6 +74,13 @@ def test_what_ir_can_say_is_one_layer(operator: str) -> None:
     assert not types & {"TensorIterator", "Split", "Concat"}
 
 
+def test_the_size_of_the_state_is_that_of_its_weights() -> None:
+    model, fed = ROWS["GRU, forward"].model()
+    del model.graph.node[0].attribute[:]
+    results = list(irexec.compile_model(converters.convert(model))(fed).values())
+    _compare(results, _expected("GRU, forward"))
+
+
 def test_directions_that_differ_are_two_layers() -> None:
     model = converters.convert(ROWS["RNN, each direction has its own activation"].model()[0])
     assert [node.attributes["direction"] for node in model.nodes if node.type == "RNNSequence"] == ["forward", "reverse"]
