@@ -11,6 +11,7 @@ from converters.onnx.expression import Expression, counting
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.errors import OpError
+from irexec.ir.dims import Size
 from irexec.ir.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
 from irexec.ir.graph import Value
 
@@ -69,12 +70,29 @@ def join_heads(b: Context, x: Value) -> Value:
     return b.emit("Reshape", b.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
 
 
-def repeat_heads(b: Context, x: Value, heads: int) -> Value:
-    """Each head of keys or values as often as ``heads`` asks for, one after the other."""
-    have = b.sizes(x)[1]
-    if not isinstance(have, int) or have < 1 or heads % have:
-        raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
-    return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
+def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, like: Value | None = None) -> Value:
+    """Each head of keys or values as often as ``heads`` asks for, one after the other.
+
+    Args:
+        b, x: the context; (batch, heads, length, size).
+        heads: how many are wanted.
+        have: how many there are, where the shape does not say it.
+        like: the queries, which are asked where ``heads`` is not known.
+
+    Raises:
+        OpError: the one number is no multiple of the other, or cannot be known.
+    """
+    have = have or b.sizes(x)[1]
+    if isinstance(heads, int) and isinstance(have, int):
+        if have < 1 or heads % have:
+            raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
+        return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
+    if like is None:
+        raise OpError(f"the number of heads of {b.fact(x)} is not known")
+    wanted = b.size(like, 1)
+    share = b.emit("Divide", wanted, b.size(x, 1))
+    index = b.emit("Divide", counting(b, 0, Expression(b, wanted), I64).value, share)
+    return b.emit("Gather", x, index, b.constant(1))
 
 
 def with_past(b: Context, past: Value | None, x: Value) -> Value:
@@ -185,13 +203,10 @@ def attention(
             raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
         query, key, value = (split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     present = with_past(b, past_key, key), with_past(b, past_value, value)
-    count = b.sizes(query)[1]
-    if not isinstance(count, int):
-        raise OpError(f"the number of heads of the queries {b.fact(query)} is not known")
-    heads = Heads(query, *(repeat_heads(b, x, count) for x in present))
+    heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
     mask = Mask()
     if attn_mask is not None:
-        mask.given(b, _lengthened(b, attn_mask, heads.key, nonpad_kv_seqlen))
+        mask.given(b, _lengthened(b, attn_mask, heads.key))
     offset = _offset(b, query, past_key, nonpad_kv_seqlen)
     windowed = left_window_size >= 0 or right_window_size >= 0
     precision = None if softmax_precision is None else element_of(softmax_precision)
@@ -226,18 +241,14 @@ def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -
     return None
 
 
-def _lengthened(b: Context, mask: Value, key: Value, valid: Value | None) -> Value:
+def _lengthened(b: Context, mask: Value, key: Value) -> Value:
     """A mask for fewer keys than there are hides the others."""
     have, want = b.sizes(mask, "the mask")[-1], b.sizes(key, "the keys")[2]
-    if isinstance(have, int) and isinstance(want, int):
-        more: list[int] | Value = [0] * (b.rank(mask) - 1) + [max(want - have, 0)]
-        if have >= want:
-            return mask
-    elif valid is None:
+    rank = b.rank(mask)
+    if have == want if isinstance(have, int) or isinstance(want, int) else bool(have.name) and have.name == want.name:
         return mask
-    else:
-        lacking = Expression(b, b.size(key, 2)) - Expression(b, b.size(mask, b.rank(mask) - 1))
-        more = b.emit("Concat", b.constant([0] * (b.rank(mask) - 1)), lacking.most(0).unsqueezed(0).value, axis=0)
+    lacking = Expression(b, b.size(key, 2)) - Expression(b, b.size(mask, rank - 1))
+    more = b.emit("Concat", b.constant([0] * (rank - 1)), lacking.most(0).unsqueezed(0).value, axis=0)
     boolean = b.element(mask) is BOOLEAN
     fill = b.constant(False, BOOLEAN) if boolean else b.constant(float("-inf"), mask)
-    return b.emit("Pad", mask, [0] * b.rank(mask), more, fill, pad_mode="constant")
+    return b.emit("Pad", mask, [0] * rank, more, fill, pad_mode="constant")

@@ -218,7 +218,7 @@ def group_query_attention(
     caches = [
         _cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))
     ]  # fmt: skip
-    return _grouped(b, parts.query, caches, before, attention_bias, scale, local_window_size, softcap)
+    return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
 
 
 def _half(b: Context, cache: Value) -> int:
@@ -255,12 +255,20 @@ def _cached(b: Context, past: Value | None, new: Value, total: Expression, befor
 
 
 def _grouped(
-    b: Context, query: Value, caches: list[Value], before: Expression, bias: Value | None, scale: float, window: int, softcap: float
+    b: Context,
+    query: Value,
+    caches: list[Value],
+    kv_num_heads: int,
+    before: Expression,
+    bias: Value | None,
+    scale: float,
+    window: int,
+    softcap: float,
 ) -> tuple[Value, ...]:
     count = b.sizes(query)[1]
     if not isinstance(count, int):
         raise OpError(f"the number of heads of {b.fact(query)} is not known")
-    heads = Heads(query, *(repeat_heads(b, cache, count) for cache in caches))
+    heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
     mask = Mask()
     mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1))
     if bias is not None:

@@ -46,7 +46,8 @@ class _Sampling:
     def __init__(self, b: Context, x: Value, grid: Value, padding: str, corners: bool) -> None:
         self.b, self.padding, self.corners = b, padding, corners
         self.axes = b.rank(x) - 2
-        if b.rank(grid) != b.rank(x) or b.sizes(grid)[-1] != self.axes:
+        named = b.sizes(grid)[-1]
+        if b.rank(grid) != b.rank(x) or (isinstance(named, int) and named != self.axes):
             raise OpError(f"the grid {b.fact(grid)} has no points for the data {b.fact(x)}")
         self.sizes = [Expression(b, b.size(x, axis + 2)) for axis in range(self.axes)]
         self.data = b.emit("Reshape", x, [0, 0, -1], special_zero=True)
