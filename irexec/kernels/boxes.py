@@ -48,6 +48,25 @@ class Upright:
         shared[slice(None) if self.areas[box] <= 0 else self.flat] = 0
         return shared
 
+    def between(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """The IoU [n, m] of some boxes with others, by index: the same numbers as of ``overlaps``."""
+        (low, high, areas), (low_of_others, high_of_others, areas_of_others) = (
+            (self.low.take(places, 1), self.high.take(places, 1), self.areas[places]) for places in (some, others)
+        )
+        with np.errstate(all="ignore"):
+            sides = np.minimum(high[:, :, None], high_of_others[:, None])
+            sides -= np.maximum(low[:, :, None], low_of_others[:, None])
+            sides += self.unit
+            np.maximum(sides, np.zeros(len(others), np.float32), out=sides)
+            shared = np.multiply(sides[0], sides[1], out=sides[0])
+            union = np.add(areas[:, None], areas_of_others, out=sides[1])
+            union -= shared
+            shared /= union
+        if self.flat.size:
+            shared[areas <= 0] = 0
+            shared[:, areas_of_others <= 0] = 0
+        return shared
+
 
 def by_corners(boxes: np.ndarray) -> Upright:
     """Boxes [n, 4] given by any two opposite corners."""
@@ -157,6 +176,31 @@ def suppress(order: np.ndarray, count: int, neighbours: Neighbours, most: int) -
             break
         gone[neighbours.of(box)[0]] = True
     return np.array(taken, np.intp)
+
+
+# Boxes that are decided on together, first by those taken before, then among themselves.
+_TOGETHER = 128
+
+
+def suppress_at_once(order: np.ndarray, boxes: Upright, limit: np.float32, most: int) -> np.ndarray:
+    """``suppress`` where IoUs above a limit count, without looking at boxes behind the last one taken."""
+    taken = np.empty(max(0, min(most, order.size)), np.intp)
+    count = 0
+    for first in range(0, order.size, _TOGETHER):
+        if count == taken.size:
+            break
+        some = order[first : first + _TOGETHER]
+        some = some[~(boxes.between(some, taken[:count]) > limit).any(1)]
+        close = boxes.between(some, some) > limit
+        np.fill_diagonal(close, False)
+        left = np.ones(some.size, np.bool_)
+        for i in np.flatnonzero(close.any(1)).tolist():
+            if left[i]:
+                left[close[i]] = False
+        found = some[left][: taken.size - count]
+        taken[count : count + found.size] = found
+        count += found.size
+    return taken[:count]
 
 
 def suppress_adaptively(order: np.ndarray, count: int, neighbours: Neighbours, threshold: float, eta: float) -> np.ndarray:

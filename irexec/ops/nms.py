@@ -11,7 +11,18 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, high, meet, span
 from irexec.ir.elements import BF16, F16, F32, Element, element
 from irexec.ir.facts import Fact
-from irexec.kernels.boxes import Boxes, Neighbours, Rotated, by_centre, by_corners, descending, suppress, suppress_softly
+from irexec.kernels.boxes import (
+    Boxes,
+    Neighbours,
+    Rotated,
+    Upright,
+    by_centre,
+    by_corners,
+    descending,
+    suppress,
+    suppress_at_once,
+    suppress_softly,
+)
 from irexec.ops.registry import op
 from irexec.ops.rules import check_integers, check_scalar
 
@@ -47,6 +58,9 @@ def _select(
         for number, row in enumerate(scores[batch]):
             if soft:
                 chosen, value = suppress_softly(row, least, neighbours, sigma, most)
+            elif isinstance(boxes, Upright) and len(scores[batch]) * most**2 <= _MOST_AGAIN * row.size**2:
+                chosen = suppress_at_once(descending(row, row > least), boxes, limit, most)
+                value = row[chosen]
             else:
                 chosen = suppress(descending(row, row > least), row.size, neighbours, most)
                 value = row[chosen]
@@ -54,6 +68,10 @@ def _select(
             found.append(np.concatenate([place, chosen[:, None]], 1))
             values.append(value)
     return np.concatenate(found), np.concatenate(values)
+
+
+# How often each pair of boxes is looked at anew for a class, before it is better to keep what was found for all classes.
+_MOST_AGAIN = 4
 
 
 def _given(triplets: np.ndarray, values: np.ndarray, descend: bool, kind: str) -> Selected:

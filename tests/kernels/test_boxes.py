@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from irexec.kernels import boxes
-from irexec.kernels.boxes import Neighbours, Rotated, by_corners, decays, descending, suppress
+from irexec.kernels.boxes import Neighbours, Rotated, by_centre, by_corners, decays, descending, suppress, suppress_at_once
 
 Point = tuple[float, float]
 ANGLES = (0, math.pi / 2, math.pi / 4, math.pi, -math.pi / 2, 0.3, 0.3 + math.pi / 2, 1e-7)
@@ -88,3 +88,17 @@ def test_decays_in_blocks_are_those_of_the_whole(sigma: float, monkeypatch: pyte
     np.testing.assert_array_equal(decays(many, True, decay), whole)
     assert whole[0] == 1
     assert whole.min() < 0.9
+
+
+@pytest.mark.parametrize("limit", [0, 0.1, 0.5, 1])
+@pytest.mark.parametrize("most", [0, 1, 140, 1000])
+def test_boxes_suppressed_at_once_are_those_suppressed_one_by_one(limit: float, most: int) -> None:
+    """More boxes than are decided on together; some are flat, some not finite."""
+    rng = np.random.default_rng(3)
+    numbers = np.concatenate([rng.uniform(0, 9, (500, 2)), rng.uniform(0, 2, (500, 2))], 1).astype(np.float32)
+    numbers[rng.integers(0, 500, 30), rng.integers(0, 4, 30)] = rng.choice([0, np.inf, np.nan, -1], 30)
+    all_boxes, threshold = by_centre(numbers), np.float32(limit)
+    scores = np.round(rng.random(500), 2)
+    order = descending(scores, scores > 0.2)
+    one_by_one = suppress(order, 500, Neighbours(all_boxes, lambda overlaps: overlaps > threshold), most)
+    np.testing.assert_array_equal(suppress_at_once(order, all_boxes, threshold, most), one_by_one)
