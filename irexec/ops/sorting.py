@@ -105,9 +105,13 @@ def _topk_11_facts(
 def non_zero_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarray:
     """The positions of the numbers that are not 0, one column each, in row-major order.
 
-    A scalar counts as a vector of one. Source: NonZero-3.
+    A scalar counts as a vector of one, but that of 0 has no row either, as in openvino ``reference/non_zero.hpp``
+    (the plugin leaves one). Source: NonZero-3.
     """
-    return np.stack(np.nonzero(np.atleast_1d(data))).astype(element(output_type).carrier)
+    carrier = element(output_type).carrier
+    if data.ndim == 0 and not data:
+        return np.zeros((0, 0), carrier)
+    return np.stack(np.nonzero(np.atleast_1d(data))).astype(carrier)
 
 
 @non_zero_3.facts
@@ -117,7 +121,7 @@ def _non_zero_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
         return Fact(element(output_type), (ANY, ANY))
     total = count(data.shape)
     most = total if isinstance(total, int) else total.hi
-    return Fact(element(output_type), (max(len(data.shape), 1), Dim(0, most) if most != 0 else 0))
+    return Fact(element(output_type), (len(data.shape) or Dim(0, 1), Dim(0, most) if most != 0 else 0))
 
 
 @op("CumSum", since=3, widen=True, tolerance=4e-6)

@@ -103,6 +103,8 @@ ROWS += [
     case("CumSum", 3, [1.0, INF, 2.0], 0, exclusive="true", reverse="true", id="infinity, exclusive and backwards"),
     case("NonZero", 3, [NAN, 0.0, -0.0, INF], id="NaN and infinities"),
     case("NonZero", 3, np.float32(3), id="scalar"),
+    case("NonZero", 3, np.float32(0), id="scalar of 0"),
+    facts_case("NonZero", 3, "f32[]", id="a scalar"),
     refuses("NonZero", 3, "string[3]", says="is no number", id="text"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]

@@ -69,6 +69,16 @@ KNOWN: tuple[Known, ...] = (
         _pdpd,
         "the plugin aligns the second operand at the end; Greater is turned into Less, with the operands swapped",
     ),
+    Known(
+        ("Less", "LessEqual"),
+        lambda row, text: _pdpd(row, text) and row.inputs[0].element.name in _SMALL,
+        "of small integers the plugin aligns the second operand at the end",
+    ),
+    Known(
+        ("Interpolate",),
+        lambda row, text: row.since == 1 and row.attributes["mode"] == "cubic" and row.inputs[0].array.ndim == 3,
+        "of three axes the plugin leaves most of a cubic result as it was in memory",
+    ),
     Known(("Divide",), _of("i8", "i16"), "the plugin rounds towards zero; m_pythondiv is read as the reference does, which floors"),
     Known(
         ("NonMaxSuppression",),
@@ -195,8 +205,8 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         ("IRDFT",),
-        lambda row, text: text.startswith("values") and len(row.inputs) > 2 and row.inputs[2].array[-1] == 1,
-        "of a signal_size that ends in 1 the plugin leaves out numbers, and reads others from memory",
+        lambda row, text: text.startswith("values") and len(row.inputs) > 2 and row.inputs[2].array[-1] <= 2,
+        "of a signal_size that ends in 1 or 2 the plugin leaves out numbers, and reads others from memory",
     ),
     Known(
         ("ScaledDotProductAttention",),
