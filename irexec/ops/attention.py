@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Size, may_equal, meet, shape_text
+from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
+from irexec.kernels.attention import attend
 from irexec.ops.registry import op
 from irexec.ops.rules import broadcast, check_float, check_scalar, same_element
 
@@ -31,8 +34,7 @@ def scaled_dot_product_attention_13(
     has it, the specification not). A row that keeps nothing is NaN. Without ``scale`` it is 1 / sqrt(E).
     Source: ScaledDotProductAttention-13.
     """
-    usual = 1 / math.sqrt(max(query.shape[-1], 1))
-    factor = query.dtype.type(usual if scale is None else scale.reshape(()))
+    factor = _factor(query, scale)
     with np.errstate(invalid="ignore", over="ignore"):
         scores = np.matmul(query * factor, np.swapaxes(key, -1, -2))
         if causal:
@@ -41,6 +43,11 @@ def scaled_dot_product_attention_13(
             scores = _masked(scores, attention_mask)
         weights = _softmax(scores, sink)
         return np.matmul(weights, value)
+
+
+def _factor(query: np.ndarray, scale: np.ndarray | None) -> np.floating:
+    usual = 1 / math.sqrt(max(query.shape[-1], 1))
+    return query.dtype.type(usual if scale is None else scale.reshape(()))
 
 
 def _masked(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -61,6 +68,34 @@ def _softmax(scores: np.ndarray, sink: np.ndarray | None) -> np.ndarray:
     total = weights.sum(-1, keepdims=True)
     weights /= total if sink is None else total + np.exp(sink - top)
     return weights
+
+
+@scaled_dot_product_attention_13.bind
+def _scaled_dot_product_attention_13_bind(query: Fact, *others: Fact, causal: bool) -> Callable[..., np.ndarray] | None:
+    """By blocks that stay in cache, where scores have the rows of the query and the columns of the key."""
+    if query.element is not F32:
+        return None
+
+    def run(
+        query: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        attention_mask: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        sink: np.ndarray | None = None,
+    ) -> np.ndarray:
+        mask = None if causal else attention_mask
+        (rows, _), (columns, _) = query.shape[-2:], key.shape[-2:]
+        scores = [np.broadcast_shapes((rows, columns), x.shape[-2:]) for x in (mask, sink) if x is not None]
+        leading = np.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value, mask, sink) if x is not None))
+        if not leading or 0 in (*leading, rows, columns) or any(shape != (rows, columns) for shape in scores):
+            return scaled_dot_product_attention_13(query, key, value, attention_mask, scale, sink, causal=causal)
+        q, k, v = (np.broadcast_to(x, (*leading, *x.shape[-2:])) for x in (query, key, value))
+        hidden = None if mask is None else np.broadcast_to(mask, (*leading, rows, columns))
+        extra = None if sink is None else np.broadcast_to(sink, (*leading, rows, 1))
+        return attend(q, k, v, _factor(query, scale), hidden, extra, causal)
+
+    return run
 
 
 @scaled_dot_product_attention_13.facts
