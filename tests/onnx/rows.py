@@ -258,6 +258,21 @@ _ONNX = [
     row("NonMaxSuppression", np.array([[[0.5, 0.5, 1, 1], [0.5, 0.6, 1, 1], [0.5, 10.5, 1, 1]]], np.float32), f32(1, 2, 3), Fixed(i64(3)),
         Fixed(np.array([0.5], np.float32)), domain="", id="centres", center_point_box=1),
 ]
+_QX, _QW = u8(2, 4, 8), Fixed(u8(8, 24))
+_MORE = [
+    row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), i32(4, 2), Fixed(zero(120)), Fixed(zero(130)), num_heads=2),
+    row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), None, Fixed(zero(120)), Fixed(zero(130)), _PAST,
+        id="past, causal", num_heads=2, unidirectional=1, outputs=(True, True)),
+    row("NhwcMaxPool", u8(1, 5, 5, 3), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+    row("MatMulInteger16", ints("int16", 2, 3, low=-999, high=999), ints("int16", 3, 4, low=-999, high=999)),
+    row("CDist", f32(3, 4), f32(5, 4), metric="euclidean", tolerance=1e-4),
+    row("CDist", f32(3, 4), f32(5, 4), id="squares", metric="sqeuclidean", tolerance=1e-4),
+    row("Range", Fixed(np.array(2, np.float32)), Fixed(np.array(9, np.float32)), Fixed(np.array(2, np.float32))),
+    row("GatherND", f32(2, 3, 4), i64(1, 2, 0, 1).reshape(2, 2)),
+    row("Unique", np.array([2, 1, 1, 3, 2], np.float32), outputs=(True, True, True)),
+    row("Pad", f32(2, 3), Fixed(i64(1, 0, 0, 2)), Fixed(np.array([0.5], np.float32))),
+    row("GridSample", f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1.3, high=1.3), padding_mode="border"),
+]
 _COEFFICIENTS = f32(12).tolist()
 
 
@@ -318,4 +333,4 @@ _LEARNING = [
     row("ArrayFeatureExtractor", f32(5), i64(3, 0).reshape(1, 2), domain=ML, id="vector"),
 ]
 # fmt: on
-ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING]
+ROWS = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING, *_MORE]

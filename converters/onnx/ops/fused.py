@@ -8,8 +8,13 @@ from __future__ import annotations
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.ops.activation import activated
+from converters.onnx.ops.gather import gather_nd
+from converters.onnx.ops.generation import range_11
 from converters.onnx.ops.matmul import gemm_7
+from converters.onnx.ops.movement import pad_11
 from converters.onnx.ops.scatter import trilu
+from converters.onnx.ops.searching import unique
+from converters.onnx.ops.spatial import grid_sample_16
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -171,3 +176,59 @@ def _last_axes(b: Context, x: Value, count: int, parts: int, normalized: int, on
     if not 1 <= count <= end:
         raise OpError(f"signal_ndim is {count} for {b.fact(x)}")
     return b.constant(list(range(end - count, end)))
+
+
+@translates("Range", domain=_DOMAIN)
+def contrib_range(b: Context, start: Value, limit: Value, delta: Value | None = None) -> Value:
+    return range_11(b, start, limit, b.constant(1, start) if delta is None else delta)
+
+
+@translates("GatherND", domain=_DOMAIN)
+def contrib_gather_nd(b: Context, data: Value, indices: Value) -> Value:
+    return gather_nd(b, data, indices)
+
+
+@translates("Unique", domain=_DOMAIN)
+def contrib_unique(b: Context, x: Value) -> tuple[Value, ...]:
+    """In the order in which they are met: the numbers, which of them each is, and how many."""
+    values, _, which, counts = unique(b, x, sorted=0)
+    return values, which, counts
+
+
+@translates("Pad", domain=_DOMAIN)
+def contrib_pad(b: Context, x: Value, pads: Value, value: Value | None = None, *, mode: str = "constant") -> Value:
+    """The pads may have an axis of size 1 in front."""
+    return pad_11(b, x, b.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)
+
+
+@translates("GridSample", domain=_DOMAIN)
+def contrib_grid_sample(
+    b: Context, x: Value, grid: Value, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
+) -> Value:
+    return grid_sample_16(b, x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+
+
+@translates("IsAllFinite", domain=_DOMAIN)
+def is_all_finite(b: Context, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
+    """Whether no number of all inputs is infinite or NaN, or only one of both."""
+    if isinf_only and isnan_only:
+        raise OpError("isinf_only and isnan_only exclude each other")
+    kinds = ["IsInf"] * (not isnan_only) + ["IsNaN"] * (not isinf_only)
+    odd: Expression | None = None
+    for x in inputs:
+        for kind in kinds:
+            found = b.emit("ReduceLogicalOr", b.emit(kind, x), list(range(b.rank(x))), keep_dims=False)
+            odd = Expression(b, found) if odd is None else odd | Expression(b, found)
+    if odd is None:
+        raise OpError("it has no inputs")
+    return (~odd).value
+
+
+@translates("CDist", domain=_DOMAIN)
+def cdist(b: Context, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
+    """The distances of all rows of one matrix from all of another."""
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise OpError(f"metric is {metric!r}, expected sqeuclidean or euclidean")
+    apart = Expression(b, x).unsqueezed(1) - Expression(b, y).unsqueezed(0)
+    squares = Expression(b, b.emit("ReduceSum", (apart * apart).value, [2], keep_dims=False))
+    return squares.value if metric == "sqeuclidean" else squares.sqrt().value

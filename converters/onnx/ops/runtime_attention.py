@@ -5,10 +5,13 @@ Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu/bert``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting
 from converters.onnx.ops.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
 from converters.onnx.ops.positions import rotated
+from converters.onnx.ops.runtime_quantization import matmul_integer_to_float
 from converters.onnx.registry import translates
 from irexec.errors import ConversionError, OpError
 from irexec.ir.dims import Size
@@ -63,26 +66,46 @@ def attention(
     rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Queries, keys and values are made here, by one matrix; past and present hold keys and values, (2, batch, heads, ...)."""
-    if do_rotary or past_present_share_buffer:
-        raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
     made = b.emit("MatMul", x, weights)
     made = made if bias is None else b.emit("Add", made, bias)
+    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    return _from_made(b, made, qkv_hidden_sizes, mask_index, past, attention_bias, options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What Attention and QAttention share."""
+
+    num_heads: int
+    unidirectional: bool
+    mask_filter_value: float
+    scale: float
+    unsupported: bool
+
+
+def _from_made(
+    b: Context, made: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
+    options: _Options,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The attention of queries, keys and values that stand side by side."""
+    if options.unsupported:
+        raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
     width = b.sizes(made)[2]
     if not isinstance(width, int):
-        raise OpError(f"the width of the weights {b.fact(weights)} is not known")
-    parts = b.emit("VariadicSplit", made, b.constant(2), list(qkv_hidden_sizes or [width // 3] * 3))
-    query, key, value = (split_heads(b, part, num_heads) for part in parts)
+        raise OpError(f"the width of the queries, keys and values {b.fact(made)} is not known")
+    parts = b.emit("VariadicSplit", made, b.constant(2), list(sizes or [width // 3] * 3))
+    query, key, value = (split_heads(b, part, options.num_heads) for part in parts)
     if past is not None:
         old = [b.emit("Squeeze", part, [0]) for part in b.emit("Split", past, b.constant(0), num_splits=2)]
         key, value = with_past(b, old[0], key), with_past(b, old[1], value)
     mask = Mask()
     if mask_index is not None:
-        _hide(b, mask, _raw_mask(b, mask_index, key), query, mask_filter_value)
+        _hide(b, mask, _raw_mask(b, mask_index, key), query, options.mask_filter_value)
     if attention_bias is not None:
         mask.add(b, attention_bias)
-    if unidirectional:
+    if options.unidirectional:
         mask.restrict(visible(b, query, key, None if past is None else _before(b, key, query)))
-    y = join_heads(b, attend(b, Heads(query, key, value), mask, _scale(scale)))
+    y = join_heads(b, attend(b, Heads(query, key, value), mask, _scale(options.scale)))
     if not b.wants(1):
         return (y,)
     return y, b.emit("Concat", b.unsqueeze(key, [0]), b.unsqueeze(value, [0]), axis=0)
@@ -278,3 +301,15 @@ def _grouped(
     else:
         y = attend(b, heads, mask, _scale(scale))
     return (join_heads(b, y), *caches)
+
+
+@translates("QAttention", domain=_DOMAIN)
+def qattention(
+    b: Context, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value, mask_index: Value | None = None,
+    x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
+    mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Attention whose data and weights are quantised; from the queries on it is in floats."""
+    made = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
+    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    return _from_made(b, made, None, mask_index, past, None, options)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from converters.onnx.context import Context
 from converters.onnx.ops.activation import leaky_relu
-from converters.onnx.ops.pooling import average_pool
+from converters.onnx.ops.pooling import average_pool, max_pool
 from converters.onnx.ops.quantization import (
     dequantize_linear,
     dynamic_quantize_linear,
@@ -21,7 +21,7 @@ from converters.onnx.ops.quantization import (
 from converters.onnx.registry import translates
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
-from irexec.ir.elements import F32, I32, U8, Element, element
+from irexec.ir.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"
@@ -239,10 +239,33 @@ def _zero_points(b: Context, zero_points: Value, kind: Element, rows: int, block
     return found if padded == blocks else b.emit("Slice", found, [0], [blocks], [1], [1])
 
 
-@translates("MulInteger", domain=_DOMAIN)
-def mul_integer(b: Context, x: Value, x_zero: Value | None, y: Value, y_zero: Value | None = None) -> Value:
-    sides = []
-    for side, zero in ((x, x_zero), (y, y_zero)):
-        wide = b.convert(side, I32)
-        sides.append(wide if zero is None else b.emit("Subtract", wide, b.convert(zero, I32)))
-    return b.emit("Multiply", *sides)
+@translates("QLinearReduceMean", domain=_DOMAIN)
+def qlinear_reduce_mean(
+    b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, axes: list[int] | None = None,
+    keepdims: int = 1,
+) -> Value:  # fmt: skip
+    """Over all axes unless some are given."""
+    places = list(range(b.rank(x))) if not axes else [b.axis(axis, x) for axis in axes]
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: b.emit("ReduceMean", wide, places, keep_dims=bool(keepdims)))
+
+
+@translates("NhwcMaxPool", domain=_DOMAIN)
+def nhwc_max_pool(
+    b: Context, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: list[int] | None = None, kernel_shape: list[int],
+    pads: list[int] | None = None, strides: list[int] | None = None,
+) -> Value:  # fmt: skip
+    """The greatest of quantised numbers, which stay as they are; channels-last."""
+
+    def pooled(data: Value) -> Value:
+        return max_pool(
+            b, data, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape, pads=pads, strides=strides
+        )[0]
+
+    return _channels_first(b, x, 1, pooled)
+
+
+@translates("MatMulInteger16", domain=_DOMAIN)
+def matmul_integer_16(b: Context, x: Value, y: Value) -> Value:
+    """Products of 16-bit numbers, summed in f64, which holds them, and kept in 32 bits."""
+    kind = U32 if b.element(x).kind == b.element(y).kind == "unsigned" else I32
+    return b.convert(b.emit("MatMul", b.convert(x, F64), b.convert(y, F64)), kind)

@@ -1,0 +1,141 @@
+"""Operators of com.microsoft that ONNX Runtime has for other devices than the CPU: by NumPy. Those it can run are rows of tests/onnx."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import converters
+import irexec
+from tests.support.onnx_models import model_of, run
+
+X = np.random.default_rng(0).uniform(-2, 2, (2, 3, 4)).astype(np.float32)
+BIAS = np.array([0.5, -0.5, 1, -1], np.float32)
+_ERF = np.vectorize(math.erf)
+
+
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return x / 2 * (1 + _ERF(x / math.sqrt(2)))
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    weights = np.exp(x - x.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def _of(graph: str, *inputs: np.ndarray, **constants: np.ndarray) -> list[np.ndarray]:
+    return run(model_of(graph, **constants), *inputs)
+
+
+def test_bias_add() -> None:
+    y = _of("(float[2,3,4] x, float[4] b, float[2,3,4] s) => (float y) { y = com.microsoft.BiasAdd (x, b, s) }", X, BIAS, X)[0]
+    np.testing.assert_allclose(y, X + BIAS + X, rtol=1e-6)
+
+
+def test_bias_split_gelu() -> None:
+    y = _of("(float[2,3,4] x, float[4] b) => (float y) { y = com.microsoft.BiasSplitGelu (x, b) }", X, BIAS)[0]
+    left, right = np.split(X + BIAS, 2, -1)
+    np.testing.assert_allclose(y, left * _gelu(right), rtol=1e-5, atol=1e-6)
+
+
+def test_gemm_fast_gelu() -> None:
+    w = X[0].T.copy()
+    y = _of("(float[2,3,4] x, float[4,3] w) => (float y) { y = com.microsoft.GemmFastGelu (x, w) }", X, w)[0]
+    product = X @ w
+    expected = product / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (product + 0.044715 * product**3)))
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("inner", [0, 1])
+def test_bias_softmax(inner: int) -> None:
+    """The bias lacks the first axis, or one in the middle."""
+    shape = (2, 4) if inner else (3, 4)
+    bias = X.reshape(-1)[:8].reshape(shape) if inner else X[1]
+    text = ",".join(map(str, shape))
+    graph = f"(float[2,3,4] x, float[{text}] b) => (float y) {{ y = com.microsoft.BiasSoftmax <axis: int = 2, is_inner_broadcast: int = {inner}> (x, b) }}"
+    y = _of(graph, X, bias)[0]
+    np.testing.assert_allclose(y, _softmax(X + (bias[:, None] if inner else bias)), rtol=1e-5)
+
+
+def test_bias_softmax_over_two_axes() -> None:
+    graph = (
+        "(float[2,3,4] x, float[3,4] b) => (float y) { y = com.microsoft.BiasSoftmax <axis: int = 1, is_inner_broadcast: int = 0> (x, b) }"
+    )
+    np.testing.assert_allclose(_of(graph, X, X[1])[0], _softmax((X + X[1]).reshape(2, 12)).reshape(X.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_group_norm(last: int) -> None:
+    x = np.random.default_rng(1).normal(size=(2, 4, 3, 3)).astype(np.float32)
+    parts = x.reshape(2, 2, -1)
+    normal = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + 1e-5)
+    expected = normal.reshape(x.shape) * BIAS[:, None, None] + BIAS[::-1, None, None]
+    expected = expected / (1 + np.exp(-expected))
+    given = np.moveaxis(x, 1, -1).copy() if last else x
+    size = ",".join(map(str, given.shape))
+    graph = f"""(float[{size}] x, float[4] g, float[4] b) => (float y) {{
+        y = com.microsoft.GroupNorm <activation: int = 1, channels_last: int = {last}, groups: int = 2> (x, g, b) }}"""
+    y = _of(graph, given, BIAS, BIAS[::-1].copy())[0]
+    np.testing.assert_allclose(y, np.moveaxis(expected, 1, -1) if last else expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ComplexMul", "ComplexMulConj"])
+def test_complex_products(name: str) -> None:
+    x, y = X[..., :2].copy(), X[..., 2:].copy()
+    result = _of(f"(float[2,3,2] x, float[2,3,2] y) => (float z) {{ z = com.microsoft.{name} (x, y) }}", x, y)[0]
+    left, right = x[..., 0] + 1j * x[..., 1], y[..., 0] + 1j * y[..., 1]
+    product = left * (right.conj() if name.endswith("Conj") else right)
+    np.testing.assert_allclose(result, np.stack([product.real, product.imag], -1), rtol=1e-5, atol=1e-6)
+
+
+def test_transforms_of_real_numbers() -> None:
+    attributes = "<normalized: int = 0, onesided: int = 1, signal_ndim: int = 2>"
+    y = _of(f"(float[2,3,4] x) => (float y) {{ y = com.microsoft.Rfft {attributes} (x) }}", X)[0]
+    expected = np.fft.rfft2(X)
+    np.testing.assert_allclose(y, np.stack([expected.real, expected.imag], -1), rtol=1e-4, atol=1e-4)
+    again = _of(f"(float[2,3,3,2] x) => (float y) {{ y = com.microsoft.Irfft {attributes} (x) }}", y)[0]
+    np.testing.assert_allclose(again, X, rtol=1e-4, atol=1e-5)
+
+
+def test_finite_or_not() -> None:
+    graph = "(float[2] x, float[2] y) => (bool z) { z = com.microsoft.IsAllFinite (x, y) }"
+    fine = np.zeros(2, np.float32)
+    assert _of(graph, fine, fine)[0]
+    assert not _of(graph, fine, np.array([0, np.nan], np.float32))[0]
+    assert not _of(graph, np.array([-np.inf, 0], np.float32), fine)[0]
+
+
+def test_mean_of_steps() -> None:
+    x = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    graph = """(uint8[2,3,4] x, float a, uint8 b, float c, uint8 d) => (uint8 y) {
+        y = com.microsoft.QLinearReduceMean <axes: ints = [1], keepdims: int = 0> (x, a, b, c, d) }"""
+    y = _of(graph, x, np.float32(0.5), np.uint8(4), np.float32(0.25), np.uint8(10))[0]
+    np.testing.assert_array_equal(y, (x.astype(float).mean(1) - 4) * 0.5 / 0.25 + 10)
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        (
+            "(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 2, do_rotary: int = 1> (x, w) }",
+            "do_rotary",
+        ),
+        (
+            "(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 3> (x, w) }",
+            "cannot be split into 3 heads",
+        ),
+        (
+            '(float[2,3] x, float[3,2] w) => (float y) { y = com.microsoft.FusedGemm <activation: string = "Swish"> (x, w) }',
+            "activation 'Swish'",
+        ),
+        (
+            "(float[2,32] x, uint8[3,2,8] w, float[6] s) => (float y) { y = com.microsoft.MatMulNBits <K: int = 32, N: int = 3, block_size: int = 16> (x, w, s) }",
+            "no constant",
+        ),
+    ],
+)
+def test_what_is_refused(graph: str, says: str) -> None:
+    with pytest.raises(irexec.ConversionError, match=says):
+        converters.convert(model_of(graph))
