@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from converters.onnx.held import Held
 from irexec.analysis.builder import Builder
-from irexec.errors import OpError
+from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.dims import Size
 from irexec.ir.elements import F32, Element
@@ -17,7 +18,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
 Capture = Callable[[Value], Value]
-Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[Value]], list[Value]]
+Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[Held]], list[Held]]
 
 
 class Context:
@@ -55,6 +56,14 @@ class Context:
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
         """The outputs of a subgraph of the node, translated into the builder; ``inputs`` stand for its own."""
+        outputs = self._subgraphs(self, graph, inputs)
+        values = [output for output in outputs if isinstance(output, Value)]
+        if len(values) < len(outputs):
+            raise ConversionError(f"an output of subgraph {graph.name!r} is no tensor, which is all that IR has", unsupported=True)
+        return values
+
+    def held_subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Held] = ()) -> list[Held]:
+        """The same, where inputs and outputs need not be tensors."""
         return self._subgraphs(self, graph, inputs)
 
     def constant(self, value: Any, like: Value | Element | None = None) -> Value:

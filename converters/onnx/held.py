@@ -19,4 +19,19 @@ class Nothing:
     """An optional that has no element. One that has an element is that element."""
 
 
-Held = Value | Tensors | Nothing
+@dataclass(frozen=True)
+class Growing:
+    """A sequence that a loop makes longer, as the loop's body sees it: the tensors that are put behind it in this iteration."""
+
+    added: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """What a loop has made of a sequence: first tensors that are values of their own, then as many of one shape as ``rest`` has rows."""
+
+    first: tuple[Value, ...]
+    rest: Value
+
+
+Held = Value | Tensors | Nothing | Growing | Stacked

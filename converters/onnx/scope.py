@@ -12,7 +12,7 @@ from onnx import AttributeProto
 
 from converters.onnx.context import Capture, Context
 from converters.onnx.functions import domain_of
-from converters.onnx.held import Held, Nothing, Tensors
+from converters.onnx.held import Growing, Held, Nothing, Stacked, Tensors
 from converters.onnx.load import describe, in_order, own_names, translation_of
 from converters.onnx.registry import Translation
 from converters.onnx.tensors import constant_of
@@ -48,14 +48,14 @@ class Scope:
         for node in in_order(self.graph.node, taken, self.opsets):
             self._node(node)
 
-    def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[Value]) -> list[Value]:
+    def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[Held]) -> list[Held]:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(f"subgraph {graph.name!r} has {len(graph.input)} inputs, it is given {len(inputs)}")
         inner = Scope(graph, self.opsets, self.folder, b.builder, self, b.capture)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
-        return [inner.value(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
+        return [inner.held(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
 
     def value(self, name: str, where: str) -> Value:
         """The tensor of a name, of this graph or of those around it; ``where`` is for the error.
@@ -85,8 +85,12 @@ class Scope:
         if self._outer is None or self._capture is None:
             raise ConversionError(f"{where}: nothing produces {name!r}")
         found = self._outer.held(name, where)
-        if isinstance(found, Nothing):
+        if isinstance(found, Nothing) or self._in_place:
             return found
+        if isinstance(found, Growing):
+            raise ConversionError(f"{where}: {name!r} grows in a loop around the body that uses it", unsupported=True)
+        if isinstance(found, Stacked):
+            return Stacked(tuple(self._capture(item) for item in found.first), self._capture(found.rest))
         if isinstance(found, Tensors):
             return Tensors(tuple(self._capture(item) for item in found.items))
         return self._capture(found)

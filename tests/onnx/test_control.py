@@ -254,6 +254,31 @@ ROWS = [
         {"n": np.array(3), "x": f32(1, 2), "z": f32(5, 6)},
         [f32(5, 6), f32([[2, 4], [6, 8], [6, 8]])],
     ),
+    *(
+        Row(
+            f"loop, a sequence that grows, {name}",
+            f"""g (int64 n, float[2] x, float[2] z) => (float[...] y) {{
+                {start}
+                one = Constant <value = int64 {{1}}> ()
+                last, s = Loop (n, "", x, s0) <body = l (int64 i, bool go, float[2] v, seq(float[2]) s1) => (bool go, float[2] w, seq(float[2]) s2) {{
+                    w = Add (v, x)
+                    s2 = SequenceInsert (s1, w)
+                }}>
+                {end}
+            }}""".replace("float[...]", declared),
+            {"n": np.array(3), "x": f32(1, 2), "z": f32(7, 8)},
+            [gives],
+        )
+        for name, start, end, declared, gives in (
+            ("stacked", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0, new_axis = 1> (s)", "float[k, 2]", f32([[2, 4], [3, 6], [4, 8]])),
+            ("stacked last", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = -1, new_axis = 1> (s)", "float[2, k]", f32([[2, 3, 4], [4, 6, 8]])),
+            ("joined", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(2, 4, 3, 6, 4, 8)),
+            ("one taken", "s0 = SequenceEmpty ()", "y = SequenceAt (s, one)", "float[2]", f32(3, 6)),
+            ("counted", "s0 = SequenceConstruct (z)", "y = SequenceLength (s)", "int64", np.array(4)),
+            ("behind others, joined", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(7, 8, 1, 2, 2, 4, 3, 6, 4, 8)),
+            ("behind others, stacked", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 1, new_axis = 1> (s)", "float[2, k]", f32([[7, 1, 2, 3, 4], [8, 2, 4, 6, 8]])),
+        )
+    ),
     Row(
         "loop, sizes that are known only when it runs",
         """g (int64 n, float[b, k] x) => (float[b, k] y, float[m, b] all) {
@@ -504,6 +529,14 @@ _REFUSED = {
     }""",
     "its branches give f32 and i64": """g (bool c, float x) => (float y) {
         y = If (c) <then_branch = t () => (float p) { p = Neg (x) }, else_branch = e () => (int64 q) { q = Cast <to = 7> (x) }>
+    }""",
+    "its body does more to a sequence than put one tensor behind it": """g (int64 n, float[2] x) => (float[k, 2] s) {
+        s0 = SequenceEmpty ()
+        y = Loop (n, "", s0) <body = b (int64 i, bool go, seq(float[2]) s1) => (bool go, seq(float[2]) s3) {
+            s2 = SequenceInsert (s1, x)
+            s3 = SequenceInsert (s2, x)
+        }>
+        s = ConcatFromSequence <axis = 0, new_axis = 1> (y)
     }""",
     "num_scan_inputs is 3 of 2 inputs": """g (float s, float[3] x) => (float y) {
         y = Scan (s, x) <num_scan_inputs = 3, body = b (float v, float p) => (float w) { w = Add (v, p) }>

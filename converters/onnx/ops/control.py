@@ -9,8 +9,9 @@ from onnx import GraphProto
 
 from converters.onnx.bodies import Frame, Part, Step, iterate
 from converters.onnx.context import Context
+from converters.onnx.held import Growing, Held, Stacked, Tensors
 from converters.onnx.registry import translates
-from irexec.errors import OpError
+from irexec.errors import ConversionError, OpError
 from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
@@ -18,11 +19,11 @@ _WITHOUT_END = np.iinfo(np.int64).max
 
 
 @translates("If")
-def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[Value, ...]:
+def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[Held, ...]:
     """Where the condition is known already, as one on ranks or known sizes is, the branch stands in place of the If."""
     known = b.known(cond)
     if known is not None and known.size == 1:
-        return tuple(b.subgraph(then_branch if known.reshape(-1)[0] else else_branch))
+        return tuple(b.held_subgraph(then_branch if known.reshape(-1)[0] else else_branch))
     inputs, frames = [cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
@@ -40,24 +41,53 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
 
 @translates("Loop")
 def loop(
-    b: Context, trip_count: Value | None = None, condition: Value | None = None, *initial: Value, body: GraphProto
-) -> tuple[Value, ...]:  # fmt: skip
+    b: Context, trip_count: Value | None = None, condition: Value | None = None, *initial: Value | Tensors, body: GraphProto
+) -> tuple[Held, ...]:  # fmt: skip
     """The states come first, then the tensors of which every iteration gives a part.
 
     Without a condition the loop still ends when the body's own fails: so do ONNX Runtime and OpenVINO, where the
-    specification would ignore it. Inside the body the condition always holds.
+    specification would ignore it. Inside the body the condition always holds. A sequence may get one tensor behind it in
+    each iteration; these are put together like any other parts.
     """
     _check_body(body, 2 + len(initial), 1 + len(initial))
+    if not all(isinstance(one, Value | Tensors) for one in initial):
+        raise ConversionError("a sequence whose length is not known, or an optional, goes into it", unsupported=True)
     first = b.constant(True) if condition is None else condition
     inside = np.ones(b.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
     def step(frame: Frame, states: list[Value], number: list[Value]) -> Step:
-        goes_on, *outputs = frame.inner.subgraph(body, [*number, frame.inner.constant(inside), *states])
-        count = len(states)
-        return Step(outputs[:count], [_gathered(frame.inner, value, Part(0)) for value in outputs[count:]], goes_on)
+        given = iter(states)
+        entering = [next(given) if isinstance(one, Value) else Growing() for one in initial]
+        goes_on, *outputs = frame.inner.held_subgraph(body, [*number, frame.inner.constant(inside), *entering])
+        last, parts = _leaving(outputs, initial)
+        return Step(last, [_gathered(frame.inner, value, Part(0)) for value in parts], _tensor(goes_on))
 
-    return iterate(b, initial, [], step, bounds=(_trips(b, trip_count), first), counter=counter)
+    tensors = [one for one in initial if isinstance(one, Value)]
+    outputs = iterate(b, tensors, [], step, bounds=(_trips(b, trip_count), first), counter=counter)
+    states, parts = iter(outputs[: len(tensors)]), iter(outputs[len(tensors) :])
+    last = [next(states) if isinstance(one, Value) else Stacked(one.items, next(parts)) for one in initial]
+    return (*last, *parts)
+
+
+def _leaving(outputs: Sequence[Held], initial: Sequence[Value | Tensors]) -> tuple[list[Value], list[Value]]:
+    """What a body gives: the states that are tensors; what sequences get, and then the other parts."""
+    states: list[Value] = []
+    parts: list[Value] = []
+    for output, one in zip(outputs, initial, strict=False):
+        if isinstance(one, Value):
+            states.append(_tensor(output))
+        elif isinstance(output, Growing) and len(output.added) == 1:
+            parts += output.added
+        else:
+            raise ConversionError("its body does more to a sequence than put one tensor behind it", unsupported=True)
+    return states, parts + [_tensor(output) for output in outputs[len(initial) :]]
+
+
+def _tensor(output: Held) -> Value:
+    if not isinstance(output, Value):
+        raise ConversionError("its body gives a sequence where it was given a tensor", unsupported=True)
+    return output
 
 
 def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:

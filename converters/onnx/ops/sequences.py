@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import GraphProto, TypeProto
 
 from converters.onnx.context import Context
-from converters.onnx.held import Held, Nothing, Tensors
+from converters.onnx.held import Growing, Held, Nothing, Stacked, Tensors
 from converters.onnx.registry import translates
 from irexec.errors import ConversionError, OpError
 from irexec.ir.elements import BOOLEAN
@@ -31,8 +31,12 @@ def _place(b: Context, position: Value | None, count: int, default: int) -> int:
 
 
 @translates("SequenceInsert", since=11)
-def sequence_insert(b: Context, sequence: Tensors, tensor: Value, position: Value | None = None) -> Tensors:
+def sequence_insert(
+    b: Context, sequence: Tensors | Growing, tensor: Value, position: Value | None = None
+) -> Tensors | Growing:  # fmt: skip
     """Before the one at the position, or at the end."""
+    if isinstance(sequence, Growing) and position is None:
+        return Growing((*sequence.added, tensor))
     items = list(_items(sequence))
     count = len(items)
     place = count if position is None else b.ints(position, "the position in a sequence")[0]
@@ -50,8 +54,10 @@ def sequence_erase(b: Context, sequence: Tensors, position: Value | None = None)
 
 
 @translates("SequenceAt", since=11)
-def sequence_at(b: Context, sequence: Tensors, position: Value) -> Value:
+def sequence_at(b: Context, sequence: Tensors | Stacked, position: Value) -> Value:
     """Where the position is known only later, tensors of one shape are put together and one is taken."""
+    if isinstance(sequence, Stacked) and not sequence.first:
+        return b.emit("Gather", sequence.rest, b.scalar(position), b.constant(0))
     items = _items(sequence)
     if b.ints_if_known(position) is not None:
         return items[_place(b, position, len(items), 0)]
@@ -61,16 +67,34 @@ def sequence_at(b: Context, sequence: Tensors, position: Value) -> Value:
 
 
 @translates("SequenceLength", since=11)
-def sequence_length(b: Context, sequence: Tensors) -> Value:
+def sequence_length(b: Context, sequence: Tensors | Stacked) -> Value:
+    if isinstance(sequence, Stacked):
+        return b.emit("Add", b.size(sequence.rest, 0), b.constant(len(sequence.first)))
     return b.constant(len(_items(sequence)))
 
 
 @translates("ConcatFromSequence", since=11)
-def concat_from_sequence(b: Context, sequence: Tensors, *, axis: int, new_axis: int = 0) -> Value:
+def concat_from_sequence(b: Context, sequence: Tensors | Stacked, *, axis: int, new_axis: int = 0) -> Value:
+    if isinstance(sequence, Stacked):
+        rest = _side_by_side(b, sequence.rest, axis, bool(new_axis))
+        return b.emit("Concat", _joined(b, sequence.first, axis, bool(new_axis)), rest, axis=axis) if sequence.first else rest
     items = _items(sequence)
     if not items:
         raise OpError("a sequence of no tensors cannot be joined")
     return _joined(b, items, axis, bool(new_axis))
+
+
+def _side_by_side(b: Context, rows: Value, axis: int, stacked: bool) -> Value:
+    """The rows along an axis: a new one, or one that they have, which then is longer."""
+    rank = b.rank(rows) - 1
+    place = b.axis(axis, rank + stacked)
+    order = [*range(1, rank + 1)]
+    moved = b.transpose(rows, [*order[:place], 0, *order[place:]])
+    if stacked:
+        return moved
+    shape = b.shape_of(moved)
+    before, after = (b.emit("Slice", shape, [start], [stop], [1], [0]) for start, stop in ((0, place), (place + 2, rank + 1)))
+    return b.emit("Reshape", moved, b.emit("Concat", before, b.constant([-1]), after, axis=0), special_zero=False)
 
 
 def _joined(b: Context, items: tuple[Value, ...], axis: int, stacked: bool) -> Value:
@@ -137,6 +161,8 @@ def optional_get_element(b: Context, element: Value | Tensors | Nothing) -> Valu
 
 
 def _items(sequence: object) -> tuple[Value, ...]:
+    if isinstance(sequence, Growing | Stacked):
+        raise ConversionError("a loop makes its sequence longer, which cannot be converted here", unsupported=True)
     if not isinstance(sequence, Tensors):
         raise OpError("its input is no sequence of tensors")
     return sequence.items
