@@ -12,7 +12,7 @@ _EXPONENT = np.uint16(0x7C00)
 
 def in_e5m2(x: np.ndarray) -> np.ndarray:
     """f16 with two bits of mantissa, at most 57344, which infinity becomes too: rounded to even, but cut at the end of the range."""
-    bits = np.ascontiguousarray(x).view(np.uint16)
+    bits = np.ascontiguousarray(x).view(np.uint16).reshape(x.shape)
     bits = np.where(np.isinf(x), (bits & np.uint16(0x8000)) | np.uint16(0x7B00), bits)
     low, tie = bits & np.uint16(0x00FF), bits & np.uint16(0x0180)
     up = ((low > 0x80) | (tie == 0x180)) & ((bits & np.uint16(0x7F00)) < 0x7B00)
@@ -25,7 +25,7 @@ def in_e4m3(x: np.ndarray) -> np.ndarray:
 
     Numbers below 2**-6 are rounded as if they had three bits, and then cut to the fewer that they have.
     """
-    bits = np.ascontiguousarray(x).view(np.uint16)
+    bits = np.ascontiguousarray(x).view(np.uint16).reshape(x.shape)
     bits = np.where(np.abs(x.astype(np.float32)) < 2.0**-9, np.uint16(0), bits)
     exponent = ((bits & _EXPONENT) >> np.uint16(10)).astype(np.int32) - 15
     mantissa = (bits & np.uint16(0x03FF)).astype(np.int32)
