@@ -33,7 +33,7 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
             return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
         # Of more axes two could be the same.
         return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
-    gone = set(normal_axes(known, rank))
+    gone = set(normal_axes(known, rank, scalar=True))
     if keep_dims:
         return tuple(1 if i in gone else size for i, size in enumerate(data.shape))
     return tuple(size for i, size in enumerate(data.shape) if i not in gone)
@@ -46,9 +46,7 @@ def _kept_or_one(size: Any) -> Any:
 
 def _define(type: str, since: int, function: Reduction, says: str, *, logical: bool = False, **flags: Any) -> None:
     def kernel(data: np.ndarray, axes: np.ndarray, *, keep_dims: bool = False) -> np.ndarray:
-        wanted = tuple(sorted({int(axis) % data.ndim if data.ndim else 0 for axis in np.asarray(axes).ravel().tolist()}))
-        if data.ndim == 0:
-            wanted = ()
+        wanted = tuple(sorted(set(normal_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
         with np.errstate(all="ignore"):
             result = np.asarray(function(data, wanted, keep_dims))
         return result if result.dtype == data.dtype else result.astype(data.dtype)

@@ -86,8 +86,14 @@ def normal_axis(axis: int, rank: int, what: str = "axis") -> int:
     return axis % rank if rank else 0
 
 
-def normal_axes(axes: Iterable[int], rank: int, what: str = "axis") -> tuple[int, ...]:
-    """The axes counted from the front, in the order given."""
+def normal_axes(axes: Iterable[int], rank: int, what: str = "axis", *, scalar: bool = False) -> tuple[int, ...]:
+    """The axes counted from the front, in the order given.
+
+    With ``scalar``, data without axes may be asked for axis 0 or -1, which is none.
+    """
+    if scalar and rank == 0:
+        normal_axes(axes, 1, what)
+        return ()
     return tuple(normal_axis(axis, rank, what) for axis in axes)
 
 

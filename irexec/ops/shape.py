@@ -172,7 +172,7 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
         # No axes, or none named: every size 1 goes.
         unknown = any(isinstance(size, Dim) and may_equal(size, 1) for size in shape)
         return None if unknown else tuple(size for size in shape if size != 1)
-    gone = {axis for axis in normal_axes(axes, len(shape)) if may_equal(shape[axis], 1)}
+    gone = {axis for axis in normal_axes(axes, len(shape), scalar=True) if may_equal(shape[axis], 1)}
     if skip and any(isinstance(shape[axis], Dim) for axis in gone):
         return None
     return tuple(size for i, size in enumerate(shape) if i not in gone)
