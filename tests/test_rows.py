@@ -38,6 +38,7 @@ EXCEPT: dict[tuple[str, str], str] = {
     ("GatherND", "negative batch_dims"): "refused, and there is a row that says so",
     ("Identity", "refusal"): "whatever it is given it gives",
     ("Interpolate", "mode=area"): "no implementation says what it is: refused, and there is a row that says so",
+    ("Interpolate", "scalar"): "there is no axis to resize",
     ("Interpolate", "negative axes"): "the axes of Interpolate-1 are a set of those counted from the front",
     ("Multinomial", "NaN or infinity"): "a chance is a number",
     ("Proposal", "empty"): "OpenVINO allows no empty batch",
@@ -115,6 +116,8 @@ def _takes(row: Case, name: str) -> bool:
 def _corners(definition: OpDef, rows: list[Case]) -> Iterator[str]:
     if not any(map(_has_nothing, rows)):
         yield "empty"
+    if not any(row.inputs[0].array.ndim == 0 for row in rows if row.inputs) and any(map(_takes_a_scalar, rows)):
+        yield "scalar"
     if not any(_is_odd(x) for row in rows for x in row.inputs) and any(x.element.is_float for row in rows for x in row.inputs):
         yield "NaN or infinity"
 
@@ -122,6 +125,15 @@ def _corners(definition: OpDef, rows: list[Case]) -> Iterator[str]:
 def _has_nothing(row: Case) -> bool:
     facts = [*exact_facts(row), *infer(row, exact_facts(row))]
     return any(0 in fact.shape for fact in facts if fact.shape is not None)
+
+
+def _takes_a_scalar(row: Case) -> bool:
+    facts = exact_facts(row)
+    try:
+        infer(row, [Fact(facts[0].element, ()), *facts[1:]])  # type: ignore[arg-type]
+    except OpError:
+        return False
+    return True
 
 
 def _is_odd(x: Typed) -> bool:

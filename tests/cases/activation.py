@@ -124,3 +124,17 @@ ROWS += [
     case("Softmax", 8, [[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 0.0]], axis="1", id="infinities"),
     case("LogSoftmax", 5, [[-np.inf, -np.inf], [-np.inf, 0.0]], axis="1", id="infinities below"),
 ]
+for op, since, more in (
+    ("Clamp", 1, {"min": "0", "max": "1"}),
+    ("Elu", 1, {"alpha": "1"}),
+    ("Gelu", 2, {}),
+    ("Gelu", 7, {}),
+    ("Swish", 4, {}),
+    ("Softmax", 8, {"axis": "-1"}),
+    ("LogSoftmax", 5, {"axis": "0"}),
+):
+    ROWS.append(case(op, since, np.float32(-1.5), **more, id="scalar"))
+ROWS += [
+    case("HardSigmoid", 1, np.float32(0.5), np.float32(0.2), np.float32(0.5), id="scalar"),
+    case("Selu", 1, np.float32(-1.5), np.float32(1.67), np.float32(1.05), id="scalar"),
+]

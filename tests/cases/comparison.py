@@ -51,3 +51,5 @@ for op in ("Less", "LessEqual", "Greater", "GreaterEqual"):
     is_true = {"Less": [4], "LessEqual": [4, 5], "Greater": [3], "GreaterEqual": [3, 5]}[op]
     ROWS.append(case(op, 1, left, right, gives=np.isin(np.arange(6), is_true), id="NaN and infinities"))
 ROWS += [*halves(ROWS), *emptied(ROWS, "IsFinite", "IsInf", "IsNaN")]
+for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
+    ROWS.append(case(op, 1, np.float32(1.5), np.float32(2), id="scalars"))

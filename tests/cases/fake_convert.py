@@ -65,3 +65,4 @@ ROWS: list[Row] = [
     refuses("FakeConvert", 13, _WIDE, 1.0, destination_type="f8e8m0", says="f8e8m0", id="type"),
 ]
 ROWS += [case("FakeConvert", 13, [1.0, -2.0, 0.0], scale, id=f"scale {scale:g}") for scale in (0.0, -1.0)]
+ROWS += [case("FakeConvert", 13, 1.3, 1.0, destination_type=to, id=f"scalar {to}") for to in ("f8e4m3", "f8e5m2")]

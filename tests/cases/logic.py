@@ -82,3 +82,7 @@ ROWS += [
     *halves(ROWS),
 ]
 ROWS += [case("Select", 1, typed("boolean", [True, False]), [2**60, 1], [1, -(2**60)], id="large i64")]
+ROWS += [
+    case(op, 1, typed("boolean", True), typed("boolean", False), id="scalars") for op in ("LogicalAnd", "LogicalOr", "LogicalXor", "Xor")
+]
+ROWS.append(case("BitwiseNot", 13, typed("i32", 5), id="scalar"))

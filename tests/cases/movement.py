@@ -124,3 +124,8 @@ ROWS += [
     case("Reverse", 1, X, [1, -2], mode="index", id="axis twice"),
     case("VariadicSplit", 1, random("f32", 6), 0, [0, 6, 0], id="empty parts"),
 ]
+ROWS += [
+    case("Identity", 16, np.float32(1.5), id="scalar"),
+    case("Transpose", 1, np.float32(1.5), np.zeros(0, np.int64), id="scalar"),
+    case("Reverse", 1, np.float32(1.5), np.zeros(0, np.int64), mode="index", id="scalar"),
+]

@@ -96,3 +96,20 @@ ROWS += [
         "MVN", 6, [[1.0, 2.0]], np.zeros(0, np.int64), normalize_variance="true", eps="0.1", eps_mode="inside_sqrt", id="nothing averaged"
     ),
 ]
+# One number less its mean; OpenVINO does not run it.
+ROWS.append(case("MVN", 2, np.float32(1.5), eps="1", gives=np.float32(0), id="scalar"))
+# Over no axes: a number less itself, and, as the specification of NormalizeL2 has it, 1. OpenVINO does not run them.
+ROWS += [
+    case(
+        "MVN",
+        6,
+        np.float32(1.5),
+        np.zeros(0, np.int64),
+        normalize_variance="true",
+        eps="1",
+        eps_mode="inside_sqrt",
+        gives=np.float32(0),
+        id="scalar",
+    ),
+    case("NormalizeL2", 1, np.float32(3), np.zeros(0, np.int64), eps="7", eps_mode="add", gives=np.float32(1), id="scalar"),
+]

@@ -74,3 +74,4 @@ ROWS += [
     case("FakeQuantize", 1, [np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
 ]  # fmt: skip
 ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]
+ROWS.append(case("FakeQuantize", 1, np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))

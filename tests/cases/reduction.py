@@ -79,3 +79,20 @@ ROWS += [
     *(case(op, since, random("f32", 3), np.zeros(0, np.int64), id="nothing reduced") for op, since in NUMBERS.items()),
     case("ReduceMax", 1, np.float32(3), np.zeros(0, np.int64), id="scalar"),
 ]
+# Data without axes have an axis 0 for OpenVINO, of which nothing comes; with keep_dims it crashes.
+ROWS += [
+    *(
+        case(
+            op,
+            since,
+            np.float32(-1.5),
+            [0],
+            keep_dims="true",
+            gives=np.float32(1.5 if op in ("ReduceL1", "ReduceL2") else -1.5),
+            id="scalar, axis 0",
+        )
+        for op, since in NUMBERS.items()
+    ),
+    refuses("ReduceSum", 1, "f32[]", [1], says="axis 1 is out of range", id="scalar, axis out of range"),
+]
+ROWS += [case(op, 1, typed("boolean", True), [-1], gives=np.array(True), id="scalar, axis -1") for op in LOGICAL]

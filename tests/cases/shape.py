@@ -98,3 +98,11 @@ ROWS += [
     refuses("Squeeze", 15, "f32[1,3]", [0.0], says="expected integers", id="axes of floats"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS, but=("ShapeOf",)), *emptied(ROWS, "Squeeze", axis=1), *emptied(ROWS, "Unsqueeze")]
+ROWS += [
+    case("Reshape", 1, np.float32(1.5), [1, 1], special_zero="false", id="scalar"),
+    case("ShapeOf", 3, np.float32(1.5), output_type="i64", id="scalar"),
+    case("Squeeze", 15, np.float32(1.5), id="scalar"),
+    # Data without axes have an axis 0 for OpenVINO, of which nothing comes.
+    *(case("Squeeze", since, np.float32(1.5), axes, id=f"scalar, axes {axes}") for since in (1, 15) for axes in ([0], [-1])),
+    refuses("Squeeze", 1, "f32[]", [1], says="axis 1 is out of range", id="scalar, axis out of range"),
+]

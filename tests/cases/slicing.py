@@ -135,3 +135,19 @@ ROWS += [
     strided("scalar data of one number", [0], [1], [1], data=typed("u8", [7]), shrink_axis_mask="1"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "StridedSlice")]
+# OpenVINO gives what was in memory.
+ROWS.append(
+    case(
+        "StridedSlice",
+        1,
+        np.float32(1.5),
+        [0],
+        [1],
+        [1],
+        begin_mask="0",
+        end_mask="0",
+        new_axis_mask="1",
+        gives=[1.5],
+        id="new axis of a scalar",
+    )
+)
