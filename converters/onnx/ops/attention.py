@@ -27,15 +27,24 @@ class Heads:
 
 @dataclass
 class Mask:
-    """Which keys a query sees: a boolean, and numbers to be added to the scores. Either may be missing."""
+    """Which keys a query sees: a boolean, and numbers to be added to the scores. Either may be missing.
+
+    Attributes:
+        sees: whether it is sure that every query sees a key.
+    """
 
     allowed: Expression | None = None
     bias: Value | None = None
+    sees: bool = True
 
-    def restrict(self, allowed: Expression) -> None:
+    def restrict(self, allowed: Expression, *, sees: bool = False) -> None:
+        """``sees``: this alone leaves every query a key."""
+        self.sees = self.sees and sees and self.allowed is None
         self.allowed = allowed if self.allowed is None else self.allowed & allowed
 
-    def add(self, b: Context, bias: Value) -> None:
+    def add(self, b: Context, bias: Value, *, finite: bool = False) -> None:
+        """``finite``: no number in it is -inf."""
+        self.sees = self.sees and finite
         self.bias = bias if self.bias is None else b.emit("Add", self.bias, bias)
 
     def given(self, b: Context, mask: Value) -> None:
@@ -131,7 +140,7 @@ def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, triangle: 
 def _blind(b: Context, mask: Mask, kind: Element) -> Expression | None:
     """Which rows of the scores have no key; None if there are none for sure."""
     known = b.known(mask.bias)
-    if mask.allowed is None and (mask.bias is None or (known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all()))):
+    if mask.sees or (mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())):
         return None
     merged = mask.merged(b, kind)
     if merged is None:
@@ -213,7 +222,8 @@ def attention(
     fused = not softcap and not b.wants(3) and _is_natural(precision, b.element(query))
     triangle = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
     if not triangle and (is_causal or windowed):
-        mask.restrict(visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size))
+        seen = visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
+        mask.restrict(seen, sees=left_window_size < 0 and (offset is None or past_key is not None))
     if nonpad_kv_seqlen is not None:
         columns = counting(b, 0, Expression(b, b.size(heads.key, 2)), I64)
         mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueezed(1, 2, 3))

@@ -56,18 +56,23 @@ def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
 
 def _counted(b: Context, rows: Value, grams: np.ndarray, most_skipped: int) -> Value:
     """How often each run stands in each row, (rows, runs)."""
-    total: Expression | None = None
+    size, length = b.sizes(rows)[1], grams.shape[1]
+    total = _counted_apart(b, rows, grams, 1)
+    for apart in range(2, most_skipped + 2):
+        # A row may be too short for runs that far apart.
+        if not isinstance(size, int) or apart * (length - 1) < size:
+            total = b.emit("Add", total, _counted_apart(b, rows, grams, apart))
+    return total
+
+
+def _counted_apart(b: Context, rows: Value, grams: np.ndarray, apart: int) -> Value:
+    """The runs whose numbers stand ``apart`` places from each other."""
     length = grams.shape[1]
-    for apart in range(1, most_skipped + 2):
-        count = (Expression(b, b.size(rows, 1)) - apart * (length - 1)).most(0)
-        places = counting(b, 0, count, I64).column() + Expression(b, b.constant(np.arange(length) * apart))
-        found = b.unsqueeze(b.emit("Gather", rows, places.value, b.constant(1)), [2])
-        equal = b.emit("ReduceLogicalAnd", b.emit("Equal", found, b.constant(grams)), [3], keep_dims=False)
-        often = Expression(b, b.emit("ReduceSum", b.convert(equal, F32), [1], keep_dims=False))
-        total = often if total is None else total + often
-    if total is None:
-        raise OpError(f"max_skip_count is {most_skipped}")
-    return total.value
+    count = (Expression(b, b.size(rows, 1)) - apart * (length - 1)).most(0)
+    places = counting(b, 0, count, I64).column() + Expression(b, b.constant(np.arange(length) * apart))
+    found = b.unsqueeze(b.emit("Gather", rows, places.value, b.constant(1)), [2])
+    equal = b.emit("ReduceLogicalAnd", b.emit("Equal", found, b.constant(grams)), [3], keep_dims=False)
+    return b.emit("ReduceSum", b.convert(equal, F32), [1], keep_dims=False)
 
 
 def _weighted(counts: Expression, mode: str, weights: list[float] | None, width: int) -> Expression:

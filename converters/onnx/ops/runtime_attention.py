@@ -28,7 +28,7 @@ def _places(b: Context, x: Value, axis: int) -> Expression:
 def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
     """A mask that is added as a number, so that a query that sees nothing sees everything alike."""
     zero = Expression(b, b.constant(0, like))
-    mask.add(b, kept.choose(zero, Expression(b, b.constant(max(filter_value, -3.4e38), like))).value)
+    mask.add(b, kept.choose(zero, Expression(b, b.constant(max(filter_value, -3.4e38), like))).value, finite=True)
 
 
 def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
@@ -104,7 +104,7 @@ def _from_made(
     if attention_bias is not None:
         mask.add(b, attention_bias)
     if options.unidirectional:
-        mask.restrict(visible(b, query, key, None if past is None else _before(b, key, query)))
+        mask.restrict(visible(b, query, key, None if past is None else _before(b, key, query)), sees=True)
     y = join_heads(b, attend(b, Heads(query, key, value), mask, _scale(options.scale)))
     if not b.wants(1):
         return (y,)
@@ -135,7 +135,7 @@ def multi_head_attention(
     if attention_bias is not None:
         mask.add(b, attention_bias)
     if unidirectional:
-        mask.restrict(visible(b, heads.query, keys, _before(b, keys, heads.query)))
+        mask.restrict(visible(b, heads.query, keys, _before(b, keys, heads.query)), sees=past_key is not None)
     if b.wants(3):
         y, stages = Scores(b, heads, mask, _scale(scale)).stages()
         return join_heads(b, y), keys, values, stages[2]
@@ -293,7 +293,8 @@ def _grouped(
         raise OpError(f"the number of heads of {b.fact(query)} is not known")
     heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
     mask = Mask()
-    mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1))
+    # A query sees its own key at least.
+    mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
     if bias is not None:
         mask.add(b, bias)
     if softcap:
