@@ -107,6 +107,8 @@ def over_time(
     batch, steps, _ = x.shape
     gates = x @ weights.T
     outputs = np.zeros((batch, steps, state[0].shape[1]), x.dtype)
+    if (lengths >= steps).all():
+        return _over_whole(gates, cell, state, outputs, reverse)
     rows = np.arange(batch)
     for t in range(steps):
         inside = t < lengths
@@ -115,4 +117,13 @@ def over_time(
         keep = inside[:, None]
         state = tuple(np.where(keep, a, b) for a, b in zip(new, state, strict=True))
         outputs[rows[inside], place[inside]] = state[0][inside]
+    return outputs, state
+
+
+def _over_whole(gates: np.ndarray, cell: Cell, state: State, outputs: np.ndarray, reverse: bool) -> tuple[np.ndarray, State]:
+    """The same where no sequence ends before the others: nothing has to be picked or kept."""
+    steps = outputs.shape[1]
+    for t in reversed(range(steps)) if reverse else range(steps):
+        state = cell(gates[:, t], state)
+        outputs[:, t] = state[0]
     return outputs, state

@@ -78,6 +78,7 @@ for direction in ("forward", "reverse", "bidirectional"):
     lstm, gru, rnn = (texts | {"activations": names} for names in ("sigmoid, tanh, tanh", "sigmoid, tanh", "tanh"))
     ROWS += [
         case("LSTMSequence", 5, XS, HS, CS, LENGTHS, *stacked(4, 4, count), **lstm, id=direction),
+        case("LSTMSequence", 5, XS, HS, CS, typed("i64", [4, 4]), *stacked(4, 4, count), **lstm, id=f"{direction}, all of one length"),
         case("GRUSequence", 5, XS, HS, LENGTHS, *stacked(3, 3, count), **gru, id=direction),
         case(
             "GRUSequence",
