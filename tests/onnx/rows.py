@@ -260,6 +260,10 @@ _ONNX = [
 ]
 _QX, _QW = u8(2, 4, 8), Fixed(u8(8, 24))
 _MORE = [
+    row("GatherBlockQuantized", Fixed(u8(6, 16)), i64(3, 0, 5, 1).reshape(2, 2), Fixed(f32(6, 2)), bits=4, block_size=16, quantize_axis=1),
+    row("GatherBlockQuantized", Fixed(u8(6, 24)), i64(3, 0), Fixed(f32(6, 3)), Fixed(u8(6, 2)), id="zero points", bits=4, block_size=16,
+        quantize_axis=1),
+    row("GatherBlockQuantized", Fixed(u8(6, 32)), i64(3, 0), Fixed(f32(6, 2)), id="eight bits", bits=8, block_size=16, quantize_axis=1),
     row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), i32(4, 2), Fixed(zero(120)), Fixed(zero(130)), num_heads=2),
     row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), None, Fixed(zero(120)), Fixed(zero(130)), _PAST,
         id="past, causal", num_heads=2, unidirectional=1, outputs=(True, True)),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from converters.onnx.context import Context
 from converters.onnx.ops.activation import leaky_relu
 from converters.onnx.ops.pooling import average_pool, max_pool
@@ -269,3 +271,41 @@ def matmul_integer_16(b: Context, x: Value, y: Value) -> Value:
     """Products of 16-bit numbers, summed in f64, which holds them, and kept in 32 bits."""
     kind = U32 if b.element(x).kind == b.element(y).kind == "unsigned" else I32
     return b.convert(b.emit("MatMul", b.convert(x, F64), b.convert(y, F64)), kind)
+
+
+@translates("GatherBlockQuantized", domain=_DOMAIN)
+def gather_block_quantized(
+    b: Context, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *, bits: int = 4, block_size: int = 128,
+    gather_axis: int = 0, quantize_axis: int = 1,
+) -> Value:  # fmt: skip
+    """Slices of data of few bits, of which each block along an axis has a scale; bytes hold several numbers of the last axis."""
+    rank = b.rank(data)
+    first, along = b.axis(gather_axis, rank), b.axis(quantize_axis, rank)
+    if first == along:
+        raise OpError(f"gather_axis and quantize_axis are both {first}")
+    middle = 0.0
+    if b.element(data) is U8:
+        middle = 2.0 ** (bits - 1)
+        data = _unpacked(b, data, bits)
+        zero_points = None if zero_points is None else _unpacked(b, zero_points, bits, b.static(scales, "the scales"))
+    size = b.static(data, "the data")[along]
+    place = along if along < first else along + b.rank(indices) - 1
+    block = b.constant(np.arange(size) // block_size)
+
+    def taken(part: Value) -> Value:
+        chosen = b.convert(b.emit("Gather", part, indices, b.constant(first)), b.element(scales))
+        return chosen if part is data else b.emit("Gather", chosen, block, b.constant(place))
+
+    zero = b.constant(middle, scales) if zero_points is None else taken(zero_points)
+    return b.emit("Multiply", b.emit("Subtract", taken(data), zero), taken(scales))
+
+
+def _unpacked(b: Context, data: Value, bits: int, shape: tuple[int, ...] | None = None) -> Value:
+    """Bytes as numbers of ``bits`` along the last axis, which may have fewer than fit."""
+    if bits == 8:
+        return data
+    *leading, last = b.static(data, "packed data")
+    whole = _packed(b, data, element(f"u{bits}"), (*leading, last * 8 // bits))
+    if shape is None or shape[-1] == last * 8 // bits:
+        return whole
+    return b.emit("Slice", b.convert(whole, U8), [0], [shape[-1]], [1], [len(leading)])
