@@ -12,6 +12,7 @@ from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
 from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
+from irexec.kernels.elementwise import cubic_tanh, elu, gelu, swish
 from irexec.kernels.special import erf
 from irexec.ops.registry import op
 from irexec.ops.rules import check_float, normal_axis, same_element
@@ -46,9 +47,7 @@ def _clamp_1_facts(data: Fact, *, min: float, max: float) -> Fact:
 @op("Elu", since=1, widen=True, inplace=True, tolerance=2e-6)
 def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere. Source: Elu-1."""
-    kind = data.dtype.type
-    with np.errstate(over="ignore"):
-        return np.where(data > 0, data, kind(alpha) * np.expm1(np.minimum(data, kind(0))))
+    return elu(data, alpha)
 
 
 @elu_1.facts
@@ -138,8 +137,7 @@ def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
 def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
     """x / (1 + exp(-beta * x)), beta 1 unless given. Source: Swish-4."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = -data if beta is None else -data * beta.reshape(-1)[0]
-        return data / (1 + np.exp(scaled))
+        return swish(data, 1 if beta is None else beta.reshape(-1)[0])
 
 
 @swish_4.facts
@@ -152,12 +150,8 @@ def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
 
 
 def _gelu(data: np.ndarray, mode: str) -> np.ndarray:
-    kind = data.dtype.type
     with np.errstate(over="ignore", invalid="ignore"):
-        if mode == "erf":
-            return kind(0.5) * data * (1 + erf(data * kind(math.sqrt(0.5))))
-        inner = kind(math.sqrt(2 / math.pi)) * (data + kind(0.044715) * data * data * data)
-        return kind(0.5) * data * (1 + np.tanh(inner))
+        return gelu(data, lambda x: erf(x * math.sqrt(0.5)) if mode == "erf" else cubic_tanh(x))
 
 
 @op("Gelu", since=2, widen=True, tolerance=4e-6)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.ir.facts import Fact
+from irexec.kernels.elementwise import mish, sigmoid, softplus
 from irexec.kernels.special import erf, erfinv
 from irexec.ops.arithmetic import check_numeric
 from irexec.ops.registry import op
@@ -38,16 +39,9 @@ def _same_if_whole(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarra
     return lambda data: data.copy() if data.dtype.kind in "iuO" else function(data)
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def _softplus(x: np.ndarray) -> np.ndarray:
-    return np.logaddexp(x, x.dtype.type(0))
-
-
-def _mish(x: np.ndarray) -> np.ndarray:
-    return x * np.tanh(_softplus(x))
+def _relu(x: np.ndarray) -> np.ndarray:
+    """Clipped, as NumPy does it several times faster than the maximum with one number."""
+    return np.clip(x, 0, np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).max)
 
 
 def _hsigmoid(x: np.ndarray) -> np.ndarray:
@@ -77,11 +71,11 @@ _define("Acosh", 4, np.arccosh, "The inverse hyperbolic cosine.", through_float=
 _define("Atanh", 4, np.arctanh, "The inverse hyperbolic tangent.", through_float=True, widen=True, tolerance=2e-6)
 _define("Erf", 1, erf, "The error function.", through_float=True, widen=True, tolerance=2e-6)
 _define("ErfInv", 17, erfinv, "The inverse error function; the plugin is out by 1 in 2,000 near the ends.", widen=True, tolerance=2e-6)
-_define("Relu", 1, lambda x: np.maximum(x, x.dtype.type(0)), "The number, or 0 if it is negative.")
-_define("Sigmoid", 1, _sigmoid, "1 / (1 + exp(-x)).", through_float=True, widen=True, tolerance=2e-6)
-_define("SoftPlus", 4, _softplus, "log(1 + exp(x)).", through_float=True, widen=True, tolerance=2e-6)
+_define("Relu", 1, _relu, "The number, or 0 if it is negative.")
+_define("Sigmoid", 1, sigmoid, "1 / (1 + exp(-x)).", through_float=True, widen=True, tolerance=2e-6)
+_define("SoftPlus", 4, softplus, "log(1 + exp(x)).", through_float=True, widen=True, tolerance=2e-6)
 _define("SoftSign", 9, lambda x: x / (1 + np.abs(x)), "x / (1 + |x|).", through_float=True, widen=True, tolerance=2e-6)
-_define("Mish", 4, _mish, "x * tanh(log(1 + exp(x))).", through_float=True, widen=True, tolerance=4e-6)
+_define("Mish", 4, mish, "x * tanh(log(1 + exp(x))).", through_float=True, widen=True, tolerance=4e-6)
 _define("HSigmoid", 5, _hsigmoid, "min(max(x + 3, 0), 6) / 6.", through_float=True, widen=True)
 _define("HSwish", 4, lambda x: x * _hsigmoid(x), "x * min(max(x + 3, 0), 6) / 6.", through_float=True, widen=True)
 
