@@ -215,8 +215,28 @@ def iterate(
     nested = any(node.type == "TensorIterator" for node in frame.inner.builder.graph.nodes)
     if bounds is None and (nested or not frame.rests_on_parts):
         return _as_loop(b, states, cut, step)
-    outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *frame.inputs, bodies={"body": frame.body()})
-    return outputs
+    body = frame.body()
+    outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *frame.inputs, bodies={"body": body})
+    if bounds is None:
+        return outputs
+    read = {value.node for node in body.graph.nodes for value in node.inputs if value is not None}
+    idle = {i for i, parameter in enumerate(given) if parameter.node not in read}
+    return tuple(_unless_idle(b, bounds, states[i], value) if i in idle else value for i, value in enumerate(outputs))
+
+
+def _unless_idle(b: Context, bounds: tuple[Value, Value], initial: Value, last: Value) -> Value:
+    """A state that no iteration reads: where there is no iteration, OpenVINO has forgotten its initial value."""
+    trips, condition = bounds
+    ran = b.emit("LogicalAnd", b.emit("NotEqual", b.scalar(trips), b.constant(0)), b.scalar(condition))
+    known = b.known(ran)
+    if known is not None:
+        return last if bool(known) else initial
+    inputs, bodies = [ran], {}
+    for name, value in (("then_body", last), ("else_body", initial)):
+        bodies[name] = frame = Frame(b, inputs, reserved=1)
+        frame.result(frame.take(value), 0)
+    outputs: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: frame.body() for name, frame in bodies.items()})
+    return outputs[0]
 
 
 def _as_loop(b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], step: Iteration) -> tuple[Value, ...]:

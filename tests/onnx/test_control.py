@@ -243,6 +243,22 @@ ROWS = [
         {"n": np.array(4), "x": f32(1)},
         [f32(18)],
     ),
+    *(
+        Row(
+            f"loop, a state that nobody reads, {count} times",
+            """g (int64 n, float[2] x, float[k, 2] z) => (float[m, 2] y) {
+                y = Loop (n, "", z) <body = l (int64 i, bool go, float[k, 2] v) => (bool go, float[1, 2] w) {
+                    f = Cast <to = 1> (i)
+                    a = Add (x, f)
+                    zero = Constant <value_ints = [0]> ()
+                    w = Unsqueeze (a, zero)
+                }>
+            }""",
+            {"n": np.array(count), "x": f32(1, 2), "z": f32([[5, 6], [7, 8]])},
+            [f32([[2, 3]]) if count else f32([[5, 6], [7, 8]])],
+        )
+        for count in (0, 2)
+    ),
     Row(
         "loop, a state that becomes what comes from around",
         """g (int64 n, float[2] x, float[2] z) => (float[2] y, float[k, 2] all) {
