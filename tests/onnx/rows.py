@@ -184,6 +184,8 @@ _COS, _SIN = f32(16, 8), f32(16, 8, seed=1)
 _GROUPS = [
     row("GroupQueryAttention", _GQ, _GK, _GV, None, None, i32(2, 2), Fixed(i32(3)), id="prompt", **_GROUPED),
     row("GroupQueryAttention", f32(2, 3, 128), None, None, None, None, i32(2, 2), Fixed(i32(3)), id="packed", **_GROUPED),
+    row("GroupQueryAttention", _GQ, _GK, _GV, f32(2, 2, 0, 16), f32(2, 2, 0, 16), i32(2, 2), i32(3), _COS, _SIN, id="prompt with an empty past",
+        do_rotary=1, **_GROUPED),
     row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="one more", **_GROUPED),
     row("GroupQueryAttention", *_ONE, f32(2, 2, 8, 16), f32(2, 2, 8, 16, seed=1), i32(5, 5), Fixed(i32(6)), id="room in the cache", compared=1, **_GROUPED),
     row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="window", local_window_size=3, scale=0.4, **_GROUPED),
