@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from irexec.io.xml import texts
+from irexec.io.xml import said_by_tag, texts
 from irexec.ir import codes
 from irexec.ir.graph import BackEdge, Body, Graph, Node, PortMap
 
@@ -38,6 +38,8 @@ def read_bodies(reader: Reader, layer: etree._Element, node: Node, depth: int) -
             body.port_maps += filter(None, (_port_map(reader, entry, node) for entry in part))
         for part in layer.iterchildren(back_tag):
             body.back_edges += filter(None, (_back_edge(reader, entry, node) for entry in part))
+        body.graph.parts |= {"": texts(element, "name")} if texts(element, "name") else {}
+        node.parts |= said_by_tag(layer, map_tag, back_tag)
         node.bodies[name] = body
     for child in layer:
         if isinstance(child.tag, str) and child.tag.endswith("port_map") and child.tag not in read:
@@ -60,4 +62,4 @@ def _back_edge(reader: Reader, entry: etree._Element, node: Node) -> BackEdge | 
     source, target = (reader.number(entry, key, node, codes.BAD_BACK_EDGE) for key in ("from-layer", "to-layer"))
     if source is None or target is None:
         return None
-    return BackEdge(source, target, reader.document.line(entry))
+    return BackEdge(source, target, reader.document.line(entry), texts(entry, "from-layer", "to-layer"))

@@ -16,7 +16,7 @@ from irexec.errors import ModelError, UnsupportedError
 from irexec.io.bodies import read_bodies
 from irexec.io.names import READ_TYPES, decode_names, named_element
 from irexec.io.weights import Weights
-from irexec.io.xml import Document, texts
+from irexec.io.xml import Document, said_by_tag, texts
 from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.dims import ANY, Size
@@ -91,6 +91,7 @@ class Reader:
         graph.nodes = [self._layer(layer, depth) for layer in layers]
         self._edges(graph, [edge for part in element.iterchildren("edges") for edge in part.iterchildren("edge")])
         self._unfed(graph)
+        graph.parts = said_by_tag(element, "layers", "edges")
         rest = [child for child in element if child.tag not in ("layers", "edges")]
         if rest:
             graph.extras["rest"] = [copy.deepcopy(child) for child in rest]
@@ -123,6 +124,7 @@ class Reader:
         node.spelling = written
         node.extras = texts(element, *_LAYER_ATTRIBUTES)
         node.layout = tuple(str(child.tag) for child in element)
+        node.parts = said_by_tag(element, "input", "output")
         number = _integer(element.get("id", ""))
         node.id = -1 if number is None else number
         self._layer_attributes(element, node, number)
@@ -277,7 +279,7 @@ class Reader:
             text = f"a second edge arrives at input port {to_port}, from layer {from_layer}"
             self.problem(codes.DUPLICATE_EDGE, text, edge, target, to_port)
             return
-        port.source, port.edge = value, index
+        port.source, port.edge, port.edge_attributes = value, index, texts(edge, *_EDGE)
 
     def _unfed(self, graph: Graph) -> None:
         for node in graph.nodes:

@@ -80,12 +80,12 @@ class Writer:
         if damage is not None:
             raise ModelError(f"a damaged model cannot be written: line {damage.line}: {damage.message}")
         _check_ids(graph)
-        layers = etree.SubElement(parent, "layers")
+        layers = etree.SubElement(parent, "layers", graph.parts.get("layers", {}))
         for node in graph.nodes:
             self._layer(layers, node)
-        edges = etree.SubElement(parent, "edges")
-        for numbers in _edges(graph):
-            etree.SubElement(edges, "edge", dict(zip(_EDGE, map(str, numbers), strict=True)))
+        edges = etree.SubElement(parent, "edges", graph.parts.get("edges", {}))
+        for numbers, attributes in _edges(graph):
+            edges.append(_element("edge", dict(zip(_EDGE, map(str, numbers), strict=True)) | attributes, "of an edge"))
 
     def _layer(self, layers: etree._Element, node: Node) -> None:
         layer = etree.SubElement(layers, "layer", id=str(node.id), name=_text(node.name, "a layer's name"))
@@ -104,9 +104,9 @@ class Writer:
         if attributes or "data" in node.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
         if node.ports or "input" in node.layout:
-            parts["input"] = [_ports("input", (_input(i, port) for i, port in enumerate(node.ports)))]
+            parts["input"] = [_ports("input", node, (_input(i, port) for i, port in enumerate(node.ports)))]
         if node.outputs or "output" in node.layout:
-            parts["output"] = [_ports("output", map(_output, node.outputs))]
+            parts["output"] = [_ports("output", node, map(_output, node.outputs))]
         for name, body in node.bodies.items():
             parts |= self._body(name, body, node)
         for child in node.rt_info or ():
@@ -150,11 +150,15 @@ class Writer:
         if body.back_edges or back_tag in node.layout:
             backs = etree.Element(back_tag)
             for edge in body.back_edges:
-                backs.append(_element("edge", {"from-layer": str(edge.source), "to-layer": str(edge.target)}, ""))
+                ends = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
+                backs.append(_element("edge", ends | edge.attributes, "of a back edge"))
             parts[back_tag] = [backs]
+        for part in parts:
+            _set(parts[part][0], node.parts.get(part, {}), f"of {part}")
         element = etree.Element(tag)
         if body.graph.name:
             element.set("name", _text(body.graph.name, "a body's name"))
+        _set(element, body.graph.parts.get("", {}), "of a body")
         self._graph(element, body.graph)
         _append(element, body.graph.extras.get("rest"))
         parts[tag] = [element]
@@ -180,14 +184,14 @@ def _spaceless(text: str) -> str:
     return "".join(text.split())
 
 
-def _edges(graph: Graph) -> list[tuple[int, int, int, int]]:
-    """From layer, from port, to layer, to port of every edge: in the order of the file, then new ones by their numbers.
+def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], dict[str, str]]]:
+    """From layer, from port, to layer, to port of every edge and what else it says: in the order of the file, then new ones by number.
 
     OpenVINO sorts edges by the layer they come from, with a sort that is not stable, so the order of
     the others in its files follows from nothing.
     """
     inside = set(graph.nodes)
-    found: list[tuple[bool, int, tuple[int, int, int, int]]] = []
+    found: list[tuple[bool, int, tuple[int, int, int, int], dict[str, str]]] = []
     for node in graph.nodes:
         for index, port in enumerate(node.ports):
             here = f"input {index} of layer {node.id} {node.name!r} is fed by"
@@ -197,8 +201,9 @@ def _edges(graph: Graph) -> list[tuple[int, int, int, int]]:
                 raise ModelError(f"{here} {port.source.node.name!r}, which is not in the graph")
             to_port = index if port.port is None else port.port
             numbers = (port.source.node.id, _output_number(port.source), node.id, to_port)
-            found.append((port.edge is None, port.edge or 0, numbers))
-    return [numbers for *_, numbers in sorted(found, key=lambda edge: (edge[0], edge[1], edge[2][0], edge[2][2], edge[2][3]))]
+            found.append((port.edge is None, port.edge or 0, numbers, port.edge_attributes))
+    found.sort(key=lambda edge: (edge[0], edge[1], edge[2][0], edge[2][2], edge[2][3]))
+    return [(numbers, attributes) for *_, numbers, attributes in found]
 
 
 def _output_number(value: Value) -> int:
@@ -206,8 +211,8 @@ def _output_number(value: Value) -> int:
     return len(value.node.ports) + value.index if value.port is None else value.port
 
 
-def _ports(tag: str, ports: Iterable[etree._Element]) -> etree._Element:
-    element = etree.Element(tag)
+def _ports(tag: str, node: Node, ports: Iterable[etree._Element]) -> etree._Element:
+    element = _element(tag, node.parts.get(tag, {}), f"of {tag}")
     element.extend(list(ports))
     return element
 

@@ -62,6 +62,11 @@ def texts(element: etree._Element, *without: str) -> dict[str, str]:
     return {str(key): str(text) for key, text in element.attrib.items() if key not in without}
 
 
+def said_by_tag(parent: etree._Element, *tags: str) -> dict[str, dict[str, str]]:
+    """The attributes of children of these tags, where they have any."""
+    return {tag: texts(child) for tag in tags for child in parent.iterchildren(tag) if child.attrib}
+
+
 def _encoding(data: bytes, name: str) -> str:
     """The encoding of a file that has no document type; raises ModelError for one that has."""
     declared = _DECLARED.match(data)

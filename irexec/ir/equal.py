@@ -29,6 +29,8 @@ def _graphs(a: Graph, b: Graph, path: str, ports: bool) -> Iterator[str]:
         yield f"the rt_info is {_elements(a.rt_info)} and {_elements(b.rt_info)}"
     if _elements(a.extras.get("rest")) != _elements(b.extras.get("rest")):
         yield f"{path}the rt_info is {_elements(a.extras.get('rest'))} and {_elements(b.extras.get('rest'))}"
+    if a.parts != b.parts:
+        yield f"{path}the attributes of its parts are {a.parts} and {b.parts}"
     found = [[(p.code, p.layer_id, p.port) for p in graph.problems] for graph in (a, b)]
     if found[0] != found[1]:
         yield f"{path}the problems are {found[0]} and {found[1]}"
@@ -41,7 +43,7 @@ def _graphs(a: Graph, b: Graph, path: str, ports: bool) -> Iterator[str]:
 
 
 def _nodes(a: Node, b: Node, path: str, place: dict[Node, int], ports: bool) -> Iterator[str]:
-    for what in ("id", "name", "type", "version", "extras", *(("spelling",) if ports else ())):
+    for what in ("id", "name", "type", "version", "extras", "parts", *(("spelling",) if ports else ())):
         if getattr(a, what) != getattr(b, what):
             yield f"{path}{what} is {getattr(a, what)!r} and {getattr(b, what)!r}"
     if _attributes(a) != _attributes(b):
@@ -49,6 +51,8 @@ def _nodes(a: Node, b: Node, path: str, place: dict[Node, int], ports: bool) -> 
     if _elements(a.rt_info) != _elements(b.rt_info):
         yield f"{path}the rt_info is {_elements(a.rt_info)} and {_elements(b.rt_info)}"
     yield from _constants(a, b, path)
+    if [port.edge_attributes for port in a.ports] != [port.edge_attributes for port in b.ports]:
+        yield f"{path}the attributes of its edges differ"
     if [_origin(v, place) for v in a.inputs] != [_origin(v, place) for v in b.inputs]:
         yield f"{path}the inputs come from elsewhere"
     for what, mine, theirs in (("inputs", a.ports, b.ports), ("outputs", a.outputs, b.outputs)):
@@ -66,7 +70,7 @@ def _bodies(a: Body, b: Body, path: str, ports: bool) -> Iterator[str]:
     maps = [[(e.kind, e.external, e.internal, e.attributes) for e in body.port_maps] for body in (a, b)]
     if maps[0] != maps[1]:
         yield f"{path}the port maps differ"
-    if [(e.source, e.target) for e in a.back_edges] != [(e.source, e.target) for e in b.back_edges]:
+    if [(e.source, e.target, e.attributes) for e in a.back_edges] != [(e.source, e.target, e.attributes) for e in b.back_edges]:
         yield f"{path}the back edges differ"
     yield from _graphs(a.graph, b.graph, path, ports)
 

@@ -54,6 +54,7 @@ class Input:
         source: the value that feeds it; None if no edge arrives.
         fact, port, attributes, rt_info, line: as for Value.
         edge: the position of its edge among the edges of the file; None if it was not read from a file.
+        edge_attributes: what else its edge says, as written.
     """
 
     source: Value | None = None
@@ -63,6 +64,7 @@ class Input:
     rt_info: Any = None
     line: int | None = None
     edge: int | None = None
+    edge_attributes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -83,6 +85,7 @@ class Node:
         line: the XML line of the layer; None for a node that was not read from a file.
         spelling: the type as written, where it was read from a file.
         layout: the tags of the layer's child elements in the order in which they were written.
+        parts: attributes, by tag, of child elements that IR gives none (input, output, the maps of bodies), as written.
     """
 
     id: int
@@ -99,6 +102,7 @@ class Node:
     line: int | None = None
     spelling: str | None = None
     layout: tuple[str, ...] = ()
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[Value | None]:
@@ -142,12 +146,16 @@ class Problem:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes in the order in which they are written, which need not be topological."""
+    """Nodes in the order in which they are written, which need not be topological.
+
+    ``parts`` are attributes, by tag, of elements that IR gives none: layers, edges and a body itself ("").
+    """
 
     name: str = ""
     nodes: list[Node] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     extras: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[Node]:
@@ -196,6 +204,7 @@ class BackEdge:
     source: int
     target: int
     line: int | None = None
+    attributes: dict[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(eq=False)

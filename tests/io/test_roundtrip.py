@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,15 +53,15 @@ def test_every_element_type_is_read_exactly() -> None:
 
 
 UNKNOWN = """<net name="n" version="11" colour="red">
-<layers>
+<layers many="3">
   <layer id="0" name="x" type="Parameter" version="opset1" weird="1"><data shape="?,2..5" element_type="f32" odd="2"/>
-    <output><port id="0" precision="FP32" names="a\\,b,c" strange="3"><dim>-1</dim><dim>-1</dim><rt_info><k value="v"/></rt_info></port></output></layer>
+    <output loud="4"><port id="0" precision="FP32" names="a\\,b,c" strange="3"><dim>-1</dim><dim>-1</dim><rt_info><k value="v"/></rt_info></port></output></layer>
   <layer id="5" name="y" type="Frobnicate" version="extension"><data a="1" b=""/><surprise><inner t="1">text</inner></surprise>
-    <input><port id="7" precision="FP32"><dim>-1</dim><dim>-1</dim></port></input>
+    <input quiet="5"><port id="7" precision="FP32"><dim>-1</dim><dim>-1</dim></port></input>
     <output><port id="9" precision="FP32"><dim>1</dim></port></output></layer>
   <layer id="6" name="r" type="Result" version="opset1" output_names="out"><input><port id="0" precision="FP32"><dim>1</dim></port></input></layer>
 </layers>
-<edges><edge from-layer="0" from-port="0" to-layer="5" to-port="7"/><edge from-layer="5" from-port="9" to-layer="6" to-port="0"/></edges>
+<edges few="6"><edge from-layer="0" from-port="0" to-layer="5" to-port="7" thick="7"/><edge from-layer="5" from-port="9" to-layer="6" to-port="0"/></edges>
 <meta_data><cli/></meta_data><rt_info><deep><er value="1"/></deep></rt_info>
 </net>"""
 
@@ -70,6 +71,19 @@ def test_what_is_not_known_survives() -> None:
     assert model.nodes[0].outputs[0].names == ["a,b", "c"]
     written, _ = io.write_text(model)
     assert _canonical(etree.fromstring(written)) == _canonical(etree.fromstring(UNKNOWN))
+
+
+def test_what_bodies_say_besides_survives() -> None:
+    text = (Path(__file__).parents[1] / "data/openvino/loop.xml").read_text()
+    for tag in ("body", "port_map", "back_edges"):
+        text = text.replace(f"<{tag}>", f'<{tag} odd="{tag}">')
+    text = re.sub(r"(<edge [^>]*?) */>", r'\1 odd="edge"/>', text)
+    assert text.count("odd=") > 5
+    weights = (Path(__file__).parents[1] / "data/openvino/loop.bin").read_bytes()
+    model = io.read_text(text, weights)
+    written, packed = io.write_text(model)
+    assert _canonical(etree.fromstring(written)) == _canonical(etree.fromstring(text.encode()))
+    assert differences(model, io.read_text(written, packed), ports=True) == []
 
 
 def test_version_10_is_read_and_written_as_11() -> None:
