@@ -1,11 +1,13 @@
 """Transposed convolution, fast: one product to a value for each pixel and tap, then the taps added up by stride phase.
 
 Results whose place leaves the same remainder by the stride make a dense image, a phase, to which each tap
-adds a contiguous block; the phases are interleaved into the result at the end.
+adds a contiguous block; the phases are interleaved into the result at the end. Small images of many channels
+are turned for that, so that the additions run over channels.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -26,27 +28,51 @@ def prepare_transposed(weights: np.ndarray, strides: Sizes, dilations: Sizes) ->
     """
     groups, inputs, outputs, *kernel = weights.shape
     points = math.prod(kernel)
-    matrix = np.ascontiguousarray(weights.reshape(groups, inputs, outputs * points).transpose(0, 2, 1))
     phases = _phases(kernel, strides, dilations)
+
+    @functools.cache
+    def matrices(turned: bool) -> np.ndarray:
+        by_tap = weights.reshape(groups, inputs, outputs, points)
+        if turned:
+            return np.ascontiguousarray(by_tap.swapaxes(2, 3)).reshape(groups, inputs, points * outputs)
+        return np.ascontiguousarray(by_tap.reshape(groups, inputs, outputs * points).swapaxes(1, 2))
+
+    def straight(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
+        spots = pixels.shape[1]
+        block = max(1, BLOCK // max(1, points * spots * pixels.itemsize))
+        for first in range(0, outputs, block):
+            last = min(first + block, outputs)
+            parts = scratch("parts", (last - first, points, *sizes), pixels.dtype)
+            np.matmul(matrix[first * points : last * points], pixels, out=parts.reshape((last - first) * points, spots))
+            for phase, taps in phases.items():
+                _place(parts, taps, phase, result[first:last], strides, begins)
+
+    def turned(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
+        parts = scratch("parts", (*sizes, points, outputs), pixels.dtype)
+        np.matmul(pixels.T, matrix, out=parts.reshape(pixels.shape[1], points * outputs))
+        sums = scratch("sums", (*result.shape[1:], outputs), pixels.dtype)
+        sums[...] = 0
+        into = np.moveaxis(sums, -1, 0)
+        for phase, taps in phases.items():
+            _place(np.moveaxis(parts, (-1, -2), (0, 1)), taps, phase, into, strides, begins)
+        result[...] = into
 
     def run(x: np.ndarray, begins: Sizes, out_sizes: Sizes) -> np.ndarray:
         n, _, *sizes = x.shape
         spots = math.prod(sizes)
         out = np.zeros((n, groups, outputs, *out_sizes), x.dtype)
-        block = max(1, BLOCK // max(1, points * spots * x.itemsize))
+        turn = spots * _FEW <= outputs
         for image, result in zip(x, out, strict=True):
             pixels = image.reshape(groups, inputs, spots)
-            for group in range(groups):
-                for first in range(0, outputs, block):
-                    last = min(first + block, outputs)
-                    parts = scratch("parts", (last - first, points, *sizes), x.dtype)
-                    rows = matrix[group, first * points : last * points]
-                    np.matmul(rows, pixels[group], out=parts.reshape((last - first) * points, spots))
-                    for phase, taps in phases.items():
-                        _place(parts, taps, phase, result[group, first:last], strides, begins)
+            for group, matrix in enumerate(matrices(turn)):
+                (turned if turn else straight)(pixels[group], sizes, matrix, result[group], begins)
         return out.reshape(n, groups * outputs, *out_sizes)
 
     return run
+
+
+# Channels of the result for each pixel, from which on turning is worth it.
+_FEW = 4
 
 
 def _phases(kernel: Sizes, strides: Sizes, dilations: Sizes) -> dict[tuple[int, ...], list[Tap]]:
@@ -81,7 +107,10 @@ def _sum(parts: np.ndarray, taps: list[Tap]) -> tuple[np.ndarray, tuple[int, ...
         return parts[:, number], origin
     outputs, _, *sizes = parts.shape
     reach = [size + max(start[axis] for _, start in taps) for axis, size in enumerate(sizes)]
-    image = scratch("phase", (outputs, *reach), parts.dtype)
+    if parts.strides[0] == parts.itemsize:
+        image = np.moveaxis(scratch("phase", (*reach, outputs), parts.dtype), -1, 0)
+    else:
+        image = scratch("phase", (outputs, *reach), parts.dtype)
     image[...] = 0
     for number, start in taps:
         place = tuple(slice(at, at + size) for at, size in zip(start, sizes, strict=True))

@@ -192,6 +192,10 @@ GROUPED = [
     case("GroupConvolutionBackpropData", 1, random("f32", 1, 6, 4), random("f32", 3, 2, 1, 3), **(PLAIN_1D | {"strides": "2"}), id="1-D"),
     case("GroupConvolutionBackpropData", 1, random("f32", 1, 2, 2, 3, 2), random("f32", 2, 1, 2, 2, 2, 2), strides="2, 1, 1",
          pads_begin="0, 0, 1", pads_end="1, 0, 0", dilations="1, 2, 1", id="3-D"),
+    case("GroupConvolutionBackpropData", 1, random("f32", 2, 4, 1, 2), random("f32", 2, 2, 9, 3, 2, seed=1), **(UNEVEN | {"output_padding": "1, 0"}),
+         id="many channels for each pixel, everything uneven"),
+    case("GroupConvolutionBackpropData", 1, random("f32", 1, 4, 2), random("f32", 2, 2, 8, 4, seed=1), **(PLAIN_1D | {"strides": "2", "pads_begin": "1"}),
+         id="many channels for each pixel, 1-D"),
     # The CPU plugin refuses one group of several channels. By hand: 1 * (1 2) + 10 * (3 4) for two pixels, stride 2.
     case("GroupConvolutionBackpropData", 1, np.array([[[1, 2], [10, 20]]], np.float32), np.array([[[[1, 2]], [[3, 4]]]], np.float32),
          gives=np.array([[[31, 42, 62, 84]]], np.float32), **(PLAIN_1D | {"strides": "2"}), id="one group"),
