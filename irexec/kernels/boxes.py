@@ -178,19 +178,19 @@ def suppress(order: np.ndarray, count: int, neighbours: Neighbours, most: int) -
     return np.array(taken, np.intp)
 
 
-# Boxes that are decided on together, first by those taken before, then among themselves.
-_TOGETHER = 128
+# How many boxes are decided on together at least and at most, first by those taken before, then among themselves.
+_TOGETHER = (32, 128)
 
 
 def suppress_at_once(order: np.ndarray, boxes: Upright, limit: np.float32, most: int) -> np.ndarray:
     """``suppress`` where IoUs above a limit count, without looking at boxes behind the last one taken."""
     taken = np.empty(max(0, min(most, order.size)), np.intp)
-    count = 0
-    for first in range(0, order.size, _TOGETHER):
-        if count == taken.size:
-            break
-        some = order[first : first + _TOGETHER]
-        some = some[~(boxes.between(some, taken[:count]) > limit).any(1)]
+    count = first = 0
+    while first < order.size and count < taken.size:
+        some = order[first : first + min(max(_TOGETHER[0], 2 * (taken.size - count)), _TOGETHER[1])]
+        first += some.size
+        if count:
+            some = some[~(boxes.between(some, taken[:count]) > limit).any(1)]
         close = boxes.between(some, some) > limit
         np.fill_diagonal(close, False)
         left = np.ones(some.size, np.bool_)

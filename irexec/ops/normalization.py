@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet
+from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
+from irexec.kernels.normal import normal_groups, normal_rows
 from irexec.kernels.windows import pad, windows
 from irexec.ops.attributes import Positive
 from irexec.ops.registry import op
@@ -66,6 +68,34 @@ def _mvn_6_facts(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float
     if data.shape is not None and known is not None:
         normal_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
+
+
+def _bound(data: Fact, axes: Sequence[int], eps: float, inside: bool) -> Callable[..., np.ndarray] | None:
+    """The fast way for the last axes, all of which are normalised as one."""
+    kept = len(data.shape or ()) - len(axes)
+    if data.element is not F32 or not axes or list(axes) != list(range(kept, kept + len(axes))):
+        return None
+
+    def run(data: np.ndarray, _: np.ndarray | None = None) -> np.ndarray:
+        return normal_rows(data.reshape(math.prod(data.shape[:kept]), -1), eps, inside).reshape(data.shape) if data.size else data.copy()
+
+    return run
+
+
+@mvn_2.bind
+def _mvn_2_bind(
+    data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float
+) -> Callable[..., np.ndarray] | None:
+    axes = range(1 if across_channels else 2, len(data.shape or ()))
+    return _bound(data, axes, eps, True) if normalize_variance else None
+
+
+@mvn_6.bind
+def _mvn_6_bind(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Callable[..., np.ndarray] | None:
+    known = axes.ints()
+    if known is None or data.shape is None or not normalize_variance:
+        return None
+    return _bound(data, sorted(normal_axes(known, len(data.shape))), eps, eps_mode == "inside_sqrt")
 
 
 def _channels(data: Fact, parts: dict[str, Fact]) -> Fact:
@@ -218,6 +248,24 @@ def group_normalization_12(data: np.ndarray, scale: np.ndarray, bias: np.ndarray
     normal = _mvn(grouped, (2,), True, epsilon, True).reshape(data.shape)
     along = (1, -1) + (1,) * (data.ndim - 2)
     return normal * scale.reshape(along) + bias.reshape(along)
+
+
+@group_normalization_12.bind
+def _group_normalization_12_bind(
+    data: Fact, scale: Fact, bias: Fact, *, num_groups: int, epsilon: float
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None:
+    if data.element is not F32:
+        return None
+
+    def run(data: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        if not data.size:
+            return data.copy()
+        grouped = data.reshape(len(data), num_groups, data.shape[1] // num_groups, math.prod(data.shape[2:]))
+        parts = (part.reshape(num_groups, -1) for part in (scale, bias))
+        factors, terms = (np.tile(part, (len(data), 1)) for part in parts)
+        return normal_groups(grouped.reshape(-1, *grouped.shape[2:]), factors, terms, epsilon).reshape(data.shape)
+
+    return run
 
 
 @group_normalization_12.facts
