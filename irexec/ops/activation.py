@@ -190,8 +190,13 @@ def _exponentials(data: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 def _softmax(data: np.ndarray, axis: int) -> np.ndarray:
     if data.ndim == 0:
         return np.ones_like(data)
-    shifted, total = _exponentials(data, axis)
-    return np.exp(shifted) / total
+    if data.size == 0:
+        return data.copy()
+    with np.errstate(invalid="ignore"):
+        weights = data - data.max(axis, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis, keepdims=True)
+    return weights
 
 
 def _along(data: Fact, axis: int) -> Fact:
