@@ -6,6 +6,8 @@ Matsumoto and Nishimura, Mersenne Twister (MT19937), which NumPy has.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 _ROUNDS = 10
@@ -38,7 +40,8 @@ def _halves(number: int) -> tuple[int, int]:
 
 def mersenne(seed: int, count: int) -> np.ndarray:
     """Words (count,) uint32 of the Mersenne Twister begun with the low half of a seed."""
-    return np.random.RandomState(seed & 0xFFFFFFFF).randint(0, 1 << 32, count, np.uint32)
+    generator: Any = np.random.RandomState(seed & 0xFFFFFFFF)
+    return generator.randint(0, 1 << 32, count, np.uint32)
 
 
 def fraction(words: np.ndarray, bits: int) -> np.ndarray:

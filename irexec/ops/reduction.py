@@ -14,7 +14,8 @@ from irexec.ir.facts import Fact
 from irexec.ops.registry import op
 from irexec.ops.rules import normal_axes
 
-Reduction = Callable[[np.ndarray, tuple[int, ...], bool], Any]
+# ``keep`` is a boolean; NumPy's stubs only know it as True or False.
+Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]
 
 
 def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
@@ -61,11 +62,11 @@ def _define(type: str, since: int, function: Reduction, says: str, *, logical: b
         return Fact(data.element, reduced_shape(data, axes, keep_dims))
 
 
-def _sum(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+def _sum(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     return np.sum(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
 
 
-def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+def _mean(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     """Of floats in double precision; of integers the sum, which wraps, divided by the count and cut towards zero."""
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if count == 0:
@@ -81,7 +82,7 @@ def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
 def _extreme(function: np.ufunc, over_nan: np.ufunc, lowest: bool) -> Reduction:
     """``function``, or of floats ``over_nan``, which passes over NaN unless there is nothing else."""
 
-    def reduce(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+    def reduce(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
         used = over_nan if x.dtype.kind == "f" else function
         if x.size or x.dtype == object:
             return used.reduce(x, axis=axes, keepdims=keep)
@@ -101,15 +102,15 @@ def _bound(dtype: np.dtype, lowest: bool) -> Any:
     return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
 
 
-def _prod(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+def _prod(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     return np.prod(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
 
 
-def _l1(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+def _l1(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     return np.sum(np.abs(x), axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _l2(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> Any:
+def _l2(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     return np.sqrt(np.sum(x * x, axis=axes, keepdims=keep, dtype=x.dtype))
 
 
