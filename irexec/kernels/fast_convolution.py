@@ -75,8 +75,8 @@ def _pointwise(weights: np.ndarray, strides: Sizes) -> Convolve:
 
     def run(x: np.ndarray, pads: Pads) -> np.ndarray:
         if every and not any(pads[0]) and not any(pads[1]):
-            pixels = x.reshape(len(x), groups, inputs, math.prod(x.shape[2:]))
-            return np.matmul(matrix, pixels).reshape(len(x), groups * outputs, *x.shape[2:])
+            images = x.reshape(len(x), groups, inputs, math.prod(x.shape[2:]))
+            return np.matmul(matrix, images).reshape(len(x), groups * outputs, *x.shape[2:])
         counts = window_counts(x.shape[2:], kernel, strides, ones, pads)
         out = np.empty((len(x), groups, outputs, math.prod(counts)), x.dtype)
         for image, result in zip(x, out, strict=True):
