@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, ShapeLike
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.ir.dims import PartialShape
 
 
-def convert(model: str | Path | Any, *, inputs: Mapping[str, PartialShape] | None = None) -> Model:
+def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None = None) -> Model:
     """Convert an ONNX model to IR.
 
     Args:
         model: the path of an .onnx file, or an onnx.ModelProto.
-        inputs: shapes for inputs, in place of those that the model declares.
+        inputs: shapes for inputs by name, in place of those that the model declares: sequences of int | Dim,
+            or text such as "1,3,?,2..5".
 
     Raises:
         ConversionError: the file cannot be read, is no sound model, or has operators that cannot be
             translated, each of which is named; or the package onnx is not installed.
+        InputError: a shape is none.
     """
     try:
         from converters.onnx.translate import translate

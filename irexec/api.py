@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from irexec import io
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, check_model
 from irexec.ir import graph as ir
 
 
@@ -28,5 +28,7 @@ def save_model(model: ir.Model, path: str | Path) -> None:
 
     Raises:
         ModelError: the model cannot be written, or the place cannot be written to.
+        InputError: it is no model.
     """
+    check_model(model)
     io.write(model, Path(path))

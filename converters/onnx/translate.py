@@ -12,13 +12,13 @@ from converters.onnx.load import load, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, ShapeLike, partial_shape
 from irexec.errors import ConversionError, UnsupportedError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.graph import Value
 
 
-def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, PartialShape]) -> Model:
+def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, ShapeLike]) -> Model:
     """Convert an ONNX model; see converters.convert."""
     model, folder = load(source)
     missing = unsupported(model)
@@ -36,9 +36,9 @@ def unsupported_nodes(source: str | Path | onnx.ModelProto) -> list[str]:
 class _Graph(Scope):
     """The graph of a model on its way into a builder."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, PartialShape]) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike]) -> None:
         super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"))
-        self.inputs = inputs
+        self.inputs = {name: partial_shape(name, shape) for name, shape in inputs.items()}
 
     def model(self) -> Model:
         self._parameters()

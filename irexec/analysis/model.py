@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from irexec.analysis.propagate import Inference, propagate
 from irexec.errors import InputError, IrexecError, OpError
 from irexec.ir import graph as ir
-from irexec.ir.dims import PartialShape, Size, shape_text
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, shape_text
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
@@ -89,7 +91,8 @@ class Model(ir.Model):
             if len(inputs) != 1:
                 raise InputError(f"one shape is given, but the model has {len(inputs)} inputs: {expected(inputs)}")
             shapes = {0: shapes}
-        return {find_port(inputs, key).node: _partial_shape(key, shape) for key, shape in shapes.items()}
+        ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
+        return {port.node: partial_shape(port.name, shape) for port, shape in ports}
 
 
 def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
@@ -117,8 +120,14 @@ def expected(ports: Sequence[Port]) -> str:
     return "; ".join(map(str, ports)) or "none"
 
 
-def find_port(ports: Sequence[Port], key: str | int) -> Port:
-    """The port of a name or position.
+def check_model(model: object) -> None:
+    """Raise InputError for what is no model, such as the path of one."""
+    if not isinstance(model, ir.Model):
+        raise InputError(f"{model!r:.100} is a {type(model).__name__}, expected a model as read_model gives it")
+
+
+def find_port(ports: Sequence[Port], key: str | int, kind: str = "input") -> Port:
+    """The port of a name or position; ``kind`` is what messages call it.
 
     Raises:
         InputError: there is none; the message lists what there is.
@@ -126,14 +135,14 @@ def find_port(ports: Sequence[Port], key: str | int) -> Port:
     if isinstance(key, int) and not isinstance(key, bool):
         if -len(ports) <= key < len(ports):
             return ports[key]
-        raise InputError(f"there is no input {key}: the model has {len(ports)} ({expected(ports)})")
+        raise InputError(f"there is no {kind} {key}: the model has {len(ports)} ({expected(ports)})")
     for port in ports:
         if key == port.name or key in port.names:
             return port
     by_id = [port for port in ports if isinstance(key, str) and key == str(port.node.id)]
     if by_id:
         return by_id[0]
-    raise InputError(f"there is no input {key!r}: the model has {expected(ports)}")
+    raise InputError(f"there is no {kind} {key!r}: the model has {expected(ports)}")
 
 
 def declare(graph: Graph, inference: Inference) -> None:
@@ -154,14 +163,24 @@ def parse_partial_shape(text: str) -> PartialShape:
     return parse_shape(text)
 
 
-def _partial_shape(key: Any, shape: ShapeLike) -> PartialShape:
+def partial_shape(key: Any, shape: ShapeLike) -> PartialShape:
+    """A partial shape from what users give as one; raises InputError, with the input's name, for anything else."""
     if shape is None:
         return None
-    text = shape if isinstance(shape, str) else write_shape(tuple(shape))
+    if not isinstance(shape, str):
+        if not isinstance(shape, Sequence) or not all(isinstance(size, int | np.integer | Dim) for size in shape):
+            raise InputError(f"shape of input {key!r}: {shape!r} is neither a sequence of sizes nor text such as '1,3,?,2..5'")
+        return tuple(size if isinstance(size, Dim) else _size(key, int(size)) for size in shape)
     try:
-        return parse_shape(text)
+        return parse_shape(shape)
     except OpError as error:
-        raise InputError(f"shape of {key!r}: {error}") from None
+        raise InputError(f"shape of input {key!r}: {error}") from None
+
+
+def _size(key: Any, size: int) -> Size:
+    if size < -1:
+        raise InputError(f"shape of input {key!r}: {size} is no size")
+    return ANY if size == -1 else size
 
 
 def _restore(node: Node, text: str | None) -> None:

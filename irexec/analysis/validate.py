@@ -24,6 +24,7 @@ from irexec.analysis.findings import (
     at,
     of_problem,
 )
+from irexec.analysis.model import check_model
 from irexec.analysis.propagate import Inference, Walker
 from irexec.errors import NodeError, UnsupportedError
 from irexec.ir.graph import Graph, Model, Node
@@ -43,7 +44,11 @@ def validate(model: Model, *, weights: bool = False) -> list[Finding]:
     Args:
         model: as read, however damaged; it is not changed.
         weights: also read every constant and look for NaN and infinities.
+
+    Raises:
+        InputError: it is no model at all.
     """
+    check_model(model)
     findings = [of_problem(problem) for graph in graphs(model) for problem in graph.problems]
     attributes = {node: list(_attribute_findings(node)) for node in model.walk()}
     inference = _infer_all(model)

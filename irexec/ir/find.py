@@ -25,6 +25,9 @@ def find_value(graph: Graph, key: str) -> Value:
         owner = _node(graph, name)
         if owner is not None and index.isascii() and index.isdigit():
             return _output(owner, int(index), key)
+    inside = _inside(graph, key)
+    if inside:
+        raise InputError(f"{key!r} is in {inside}: only tensors of the graph around its bodies can be given")
     near = difflib.get_close_matches(key, list(dict.fromkeys(all_names(graph))), 3)
     offer = f"; near it are {', '.join(map(repr, near))}" if near else ""
     raise InputError(f"there is no tensor or layer {key!r}{offer}")
@@ -33,6 +36,18 @@ def find_value(graph: Graph, key: str) -> Value:
 def all_names(graph: Graph) -> list[str]:
     """Every name a tensor of the graph answers to."""
     return [name for node in graph.nodes for name in (node.name, *(n for value in node.outputs for n in value.names))]
+
+
+def _inside(graph: Graph, key: str) -> str:
+    """The body that has a layer or tensor of this name, whether alone or behind the path of the body; "" if none has."""
+    for node in graph.nodes:
+        for name, body in node.bodies.items():
+            if key.removeprefix(f"{node.name}/{name}/") in all_names(body.graph):
+                return f"{name} of layer {node.name!r}"
+            deeper = _inside(body.graph, key.removeprefix(f"{node.name}/{name}/"))
+            if deeper:
+                return deeper
+    return ""
 
 
 def _node(graph: Graph, name: str) -> Node | None:

@@ -36,7 +36,7 @@ def arrange(ports: Sequence[Port], given: Inputs) -> list[np.ndarray]:
     missing = [port.name for i, port in enumerate(ports) if i not in found]
     if missing:
         raise InputError(f"no value is given for {', '.join(map(repr, missing))}: the model has {expected(ports)}")
-    return [_checked(ports[i], found[i]) for i in range(len(ports))]
+    return [checked(ports[i], found[i]) for i in range(len(ports))]
 
 
 def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
@@ -44,56 +44,66 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
         return []
     if isinstance(given, Mapping):
         return list(given.items())
-    if isinstance(given, np.ndarray):
+    if isinstance(given, np.ndarray | np.generic | str | bytes | int | float):
         given = [given]
+    if not isinstance(given, Sequence):
+        raise InputError(
+            f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: the model has {expected(ports)}"
+        )
     if len(given) > len(ports):
         raise InputError(f"{len(given)} inputs are given, the model has {len(ports)}: {expected(ports)}")
     return list(enumerate(given))
 
 
-def _checked(port: Port, value: Any) -> np.ndarray:
-    array = _array(port, value)
+def checked(port: Port, value: Any, kind: str = "input") -> np.ndarray:
+    """The value as an array of the port's type, whose shape the port admits; ``kind`` is what messages call it.
+
+    Raises:
+        InputError: the type or the shape does not fit.
+    """
+    what = f"{kind} {port.name!r}"
+    array = _array(what, port, value)
     if not admits(port.shape, array.shape):
-        raise InputError(f"input {port.name!r} has shape {shape_text(array.shape)}, the model expects {port}")
+        raise InputError(f"{what} has shape {shape_text(array.shape)}, the model expects {port}")
     return array
 
 
-def _array(port: Port, value: Any) -> np.ndarray:
+def _array(what: str, port: Port, value: Any) -> np.ndarray:
     element = port.element
     if element is None:
         return np.asarray(value)
     if element.kind == "string":
-        return _strings(port, value)
+        return _strings(what, port, value)
     if not isinstance(value, np.ndarray | np.generic):
-        return _converted(port, element, value)
+        return _converted(what, port, element, value)
     if value.dtype != element.carrier:
-        raise InputError(f"input {port.name!r} is {value.dtype}, the model expects {element.carrier} ({port})")
-    return _representable(port, element, np.asarray(value))
+        raise InputError(f"{what} is {value.dtype}, the model expects {element.carrier} ({port})")
+    return _representable(what, element, np.asarray(value))
 
 
-def _strings(port: Port, value: Any) -> np.ndarray:
+def _strings(what: str, port: Port, value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
     if array.dtype.kind not in "UO" or not all(isinstance(v, str) for v in array.ravel().tolist()):
-        raise InputError(f"input {port.name!r} is {array.dtype}, the model expects text ({port})")
+        raise InputError(f"{what} is {array.dtype}, the model expects text ({port})")
     return array.astype(object)
 
 
-def _converted(port: Port, element: Element, value: Any) -> np.ndarray:
+def _converted(what: str, port: Port, element: Element, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
         typed = array.astype(element.carrier)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"input {port.name!r} is no array of {element}: {error}") from None
+        raise InputError(f"{what} is no array of {element}: {error}") from None
     if not element.is_float and array.dtype.kind == "f" and array.size:
-        raise InputError(f"input {port.name!r} holds {array.dtype}, the model expects {element.carrier} ({port})")
+        raise InputError(f"{what} holds {array.dtype}, the model expects {element.carrier} ({port})")
     if element.is_integer and array.size and not np.array_equal(array, typed):
-        raise InputError(f"input {port.name!r} holds numbers that {element} cannot hold")
-    return _representable(port, element, typed)
+        raise InputError(f"{what} holds numbers that {element} cannot hold")
+    return _representable(what, element, typed)
 
 
-def _representable(port: Port, element: Element, array: np.ndarray) -> np.ndarray:
+def _representable(what: str, element: Element, array: np.ndarray) -> np.ndarray:
     """The array rounded to a float type NumPy lacks; integers must fit their bits."""
     if element.native:
         return array
@@ -101,5 +111,5 @@ def _representable(port: Port, element: Element, array: np.ndarray) -> np.ndarra
         return rounded(array, element)
     low, high = (-(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1) if element.kind == "signed" else (0, (1 << element.bits) - 1)
     if array.size and (array.min() < low or array.max() > high):
-        raise InputError(f"input {port.name!r} holds numbers outside {low}..{high}, which {element} cannot hold")
+        raise InputError(f"{what} holds numbers outside {low}..{high}, which {element} cannot hold")
     return array

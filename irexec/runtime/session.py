@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from irexec.analysis.model import Model, Port, find_port, output_ports
+from irexec.analysis.model import Model, Port, check_model, find_port, output_ports
 from irexec.analysis.propagate import Inference, propagate
 from irexec.compile.plan import Plan, plan
 from irexec.errors import InputError, ModelError
@@ -19,6 +19,7 @@ from irexec.ir.graph import Value
 from irexec.kernels.threads import limited
 from irexec.runtime.execute import run
 from irexec.runtime.inputs import Inputs, arrange
+from irexec.runtime.variables import VariableStates, variables_of
 
 _PLANS_KEPT = 8
 
@@ -70,8 +71,9 @@ class CompiledModel:
     """
 
     def __init__(self, model: ir.Model, *, threads: int | None = None, optimize: bool = True) -> None:
-        if threads is not None and threads < 1:
-            raise InputError(f"threads is {threads}, expected at least 1")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
+        check_model(model)
         _refuse_damage(model)
         self.model = Model.of(model)
         self.threads, self.optimize = threads, optimize
@@ -82,6 +84,7 @@ class CompiledModel:
         self._plans: OrderedDict[object, Plan] = OrderedDict()
         self._misses = 0
         self._lock = threading.Lock()
+        self._variables = variables_of(model, self._inference)
         self._session = Session(self)
         if self._is_static:
             self._plan((), None)
@@ -90,13 +93,22 @@ class CompiledModel:
         """Run on the inputs: a mapping by name or position, a sequence, or one array."""
         return self._session(inputs)
 
-    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | None = None) -> dict[str, np.ndarray] | Outputs:
+    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the named tensors: any in the graph, by tensor name, layer name, id or ``name:port``."""
         return self._session.run(inputs, outputs)
 
     def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph."""
         return self._session.values(inputs, values)
+
+    @property
+    def variables(self) -> VariableStates:
+        """The state that calls of this object keep, by variable_id; see Session."""
+        return self._session.variables
+
+    def reset(self) -> None:
+        """Back to the state before the first call."""
+        self._session.reset()
 
     def session(self) -> Session:
         """A new, independent state of the model's variables."""
@@ -136,7 +148,7 @@ class Session:
 
     def __init__(self, compiled: CompiledModel) -> None:
         self._compiled = compiled
-        self.variables: dict[str, np.ndarray] = {}
+        self.variables = VariableStates(compiled._variables)
 
     def reset(self) -> None:
         """Back to the state before the first run."""
@@ -147,23 +159,35 @@ class Session:
         compiled = self._compiled
         return Outputs(compiled.outputs, self._run(inputs, None))
 
-    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | None = None) -> dict[str, np.ndarray] | Outputs:
+    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the named tensors; all Results where none are named."""
         if outputs is None:
             return self(inputs)
+        if isinstance(outputs, str | int):
+            outputs = [outputs]
         arrays = self.values(inputs, [self._value(key) for key in outputs])
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
 
     def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
-        """Run, and return the arrays of any values of the graph."""
+        """Run, and return the arrays of any values of the graph.
+
+        Raises:
+            InputError: a value is not of this graph, such as one inside a body, of which every iteration has another.
+        """
+        nodes = {id(node) for node in self._compiled.model.nodes}
+        for value in values:
+            if id(value.node) not in nodes:
+                raise InputError(f"{value.node.name!r} is no layer of the graph itself, only tensors of that can be given")
         return self._run(inputs, tuple(values))
 
     def _value(self, key: str | int) -> Value:
         if isinstance(key, int):
-            source = find_port(self._compiled.outputs, key).node.inputs[0]
+            source = find_port(self._compiled.outputs, key, "output").node.inputs[0]
             if source is None:
                 raise InputError(f"output {key} has no source")
             return source
+        if not isinstance(key, str):
+            raise InputError(f"a tensor is asked for by {key!r}, expected its name or the position of a result")
         return find_value(self._compiled.model, key)
 
     def _run(self, inputs: Inputs, targets: tuple[Value, ...] | None) -> list[np.ndarray]:
@@ -171,7 +195,7 @@ class Session:
         arrays = arrange(compiled.inputs, inputs)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
         with limited(compiled.threads):
-            return run(planned, arrays, self.variables)
+            return run(planned, arrays, self.variables.arrays)
 
 
 def _refuse_damage(model: ir.Model) -> None:

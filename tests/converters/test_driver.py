@@ -147,6 +147,11 @@ def test_dims_keep_their_names_and_inputs_can_be_given_shapes() -> None:
     assert str(port) == "y: f32[?,3,?]"
     (port,) = converters.convert(model, inputs={"x": (2, 3, Dim(1, 8))}).outputs
     assert port.shape == (2, 3, Dim(1, 8))
+    (port,) = converters.convert(model, inputs={"x": "2,3,1..8"}).outputs
+    assert port.shape == (2, 3, Dim(1, 8))
+    for odd in ("2,x", (2, None, 3), 5, (-2, 3, 4)):
+        with pytest.raises(irexec.InputError, match="shape of input 'x'"):
+            converters.convert(model, inputs={"x": odd})
     with pytest.raises(irexec.ConversionError, match="there is no input 'z': the model has 'x'"):
         converters.convert(model, inputs={"z": (1,)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,74 @@ def test_state_lives_in_the_session() -> None:
     assert float(other([one])[0][0, 0]) == 11
     other.reset()
     assert float(other([one])[0][0, 0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("counter", np.zeros((7, 7), np.float32), "variable 'counter' has shape [7,7], the model expects counter: f32[1,3]"),
+        ("counter", np.zeros((1, 3), np.int64), "variable 'counter' is int64, the model expects float32"),
+        ("counter", "text", "variable 'counter' is no array of f32"),
+        ("clock", np.zeros((1, 3), np.float32), "there is no variable 'clock': the model has counter: f32[1,3]"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(name: str, value: object, says: str) -> None:
+    compiled = irexec.compile_model(irexec.read_model(IRS / "state.xml"))
+    with pytest.raises(irexec.InputError, match=re.escape(says)):
+        compiled.variables[name] = value
+    assert dict(compiled.variables) == {}
+
+
+def test_the_state_of_calls_can_be_set_and_reset() -> None:
+    compiled = irexec.compile_model(irexec.read_model(IRS / "state.xml"))
+    one, ten = np.ones((1, 3), np.float32), np.full((1, 3), 10, np.float32)
+    compiled.variables["counter"] = ten
+    ten[...] = 99
+    assert float(compiled([one])[0][0, 0]) == 11
+    assert list(compiled.variables) == ["counter"]
+    del compiled.variables["counter"]
+    assert float(compiled([one])[0][0, 0]) == 1
+    compiled.reset()
+    assert len(compiled.variables) == 0
+
+
+def test_tensors_inside_bodies_are_refused() -> None:
+    compiled = irexec.compile_model(irexec.read_model(IRS / "loop.xml"))
+    inputs = [np.zeros((3, 1, 2), np.float32), np.zeros((1, 2), np.float32)]
+    loop = next(node for node in compiled.model.nodes if node.bodies)
+    inner = loop.bodies["body"].graph.nodes[4]
+    for key in (inner.name, f"{inner.name}", f"{loop.name}/body/{inner.name}"):
+        with pytest.raises(irexec.InputError, match=f"'{key}' is in body of layer '{loop.name}'"):
+            compiled.run(inputs, outputs=[key])
+    with pytest.raises(irexec.InputError, match=f"'{inner.name}' is no layer of the graph itself"):
+        compiled.values(inputs, [inner.outputs[0]])
+
+
+def test_what_is_no_model_or_input_is_said() -> None:
+    for ask in (irexec.compile_model, irexec.validate, lambda m: irexec.save_model(m, "m.xml")):
+        with pytest.raises(irexec.InputError, match=r"'m\.xml' is a str, expected a model"):
+            ask("m.xml")
+    compiled = irexec.compile_model(_model())
+    for inputs in (object(), {1, 2}, (x for x in [X])):
+        with pytest.raises(irexec.InputError, match="expected a mapping, a sequence or one array"):
+            compiled(inputs)
+    with pytest.raises(irexec.InputError, match="there is no output 9"):
+        compiled.run([X, 2], outputs=[9])
+    with pytest.raises(irexec.InputError, match="asked for by None"):
+        compiled.run([X, 2], outputs=[None])
+    assert list(compiled.run([X, 2], outputs="sum")) == ["sum"]
+    for threads in (0, 2.5, "2"):
+        with pytest.raises(irexec.InputError, match="threads is"):
+            irexec.compile_model(_model(), threads=threads)
+    for shape in (5, [1.5], "1,x", {"data": (None, 3)}):
+        with pytest.raises(irexec.InputError, match="shape"):
+            _model().reshape(shape if isinstance(shape, dict) else {"data": shape})
+
+
+def test_one_number_is_the_input_of_a_model_of_one() -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter(element("f32"), (), "x")))
+    assert irexec.compile_model(builder.model())(2.5)[0] == np.float32(2.5)
 
 
 def test_loops_run_as_written() -> None:

@@ -1,0 +1,64 @@
+"""The state of a model's variables, as its users read and set it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Port
+from irexec.analysis.propagate import UNKNOWN, Inference
+from irexec.errors import InputError
+from irexec.ir.graph import Graph
+from irexec.runtime.inputs import checked
+
+
+class VariableStates(MutableMapping[str, np.ndarray]):
+    """Arrays by variable_id; empty until something was assigned.
+
+    What is set is copied, and must be of the variable's element type and fit its shape, as an input must.
+    Deleting one takes it back to its initial value.
+
+    Attributes:
+        arrays: the arrays themselves, which a run reads and replaces.
+
+    Raises:
+        InputError: from setting: there is no such variable, or the type or shape does not fit.
+    """
+
+    def __init__(self, ports: Mapping[str, Port]) -> None:
+        self._ports = ports
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self._ports:
+            have = "; ".join(map(str, self._ports.values())) or "none"
+            raise InputError(f"there is no variable {name!r}: the model has {have}")
+        self.arrays[name] = checked(self._ports[name], value, "variable").copy()
+
+    def __delitem__(self, name: str) -> None:
+        del self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.arrays!r})"
+
+
+def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:
+    """The variables of a graph and its bodies by variable_id, each with the type and shape that its first ReadValue gives."""
+    found: dict[str, Port] = {}
+    for node in graph.walk():
+        name = node.attributes.get("variable_id")
+        if node.type == "ReadValue" and name is not None and name not in found and node.outputs:
+            fact = inference.facts.get(node.outputs[0], UNKNOWN)
+            found[name] = Port(name, (name,), fact.element, fact.shape, node)
+    return found
