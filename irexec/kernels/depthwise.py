@@ -25,7 +25,7 @@ Sizes = Sequence[int]
 # Bytes of laid out channels that are worked on at once.
 _CACHED = 2 << 20
 # Results of a channel for each channel, up to which turning the image is worth it.
-_FEW = 4
+_FEW = 3
 
 
 def prepare_depthwise(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Callable[[np.ndarray, Pads], np.ndarray]:
