@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet
 from irexec.ir.facts import Fact
-from irexec.kernels import recurrent
+from irexec.kernels import fast_recurrent, recurrent
+from irexec.kernels.fast_recurrent import Packed
 from irexec.kernels.recurrent import Activation, Cell, State
 from irexec.ops.attributes import Floats, Positive
 from irexec.ops.registry import op
@@ -161,14 +162,16 @@ def _rnn_cell_1_facts(
     return _cell_facts(x, [initial_hidden_state], w, r, b, hidden_size, 1, 1)[0]
 
 
+_WAYS = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
 def _sequence(
     x: np.ndarray, states: Sequence[np.ndarray], lengths: np.ndarray, w: np.ndarray, direction: str, cell: Callable[[int], Cell]
 ) -> tuple[np.ndarray, ...]:
     """Every direction over time: Y (B, D, T, S) and the last states (B, D, S)."""
-    ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     count = np.minimum(lengths.astype(np.int64), x.shape[1])
     outputs, ends = [], []
-    for i, reverse in enumerate(ways):
+    for i, reverse in enumerate(_WAYS[direction]):
         y, last = recurrent.over_time(x, w[i], cell(i), tuple(state[:, i] for state in states), count, reverse=reverse)
         outputs.append(y)
         ends.append(last)
@@ -267,3 +270,57 @@ def _rnn_sequence_5_facts(
 ) -> tuple[Fact, ...]:  # fmt: skip
     _functions(activations, RNN, activations_alpha, activations_beta)
     return _sequence_facts(x, [initial_hidden_state], sequence_lengths, w, r, b, hidden_size, 1, 1, direction)
+
+
+Pack = Callable[..., Packed]
+
+
+def _are(names: Names, default: Names, clip: float) -> bool:
+    """Whether the activations are what the fast ways compute, and nothing is clipped."""
+    chosen = tuple(name.strip().lower() for name in names[: len(default)]) or default
+    return chosen == default and (clip <= 0 or np.isinf(clip))
+
+
+def _fast_sequence(x: Fact, weights: Sequence[Fact], direction: str, pack: Pack) -> Callable[..., Any]:
+    """A sequence by packed weights: packed now if they are known, else on every run."""
+    one = x.shape is not None and len(x.shape) == 3 and x.shape[0] == 1
+    known = [_wide(fact.known) for fact in weights if fact.known is not None]
+    packed = pack(*known, one) if len(known) == len(weights) else None
+
+    def run(x: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+        *states, lengths, w, r, b = inputs
+        weights = packed or pack(_wide(w), _wide(r), _wide(b), one)
+        count = np.clip(lengths.astype(np.int64), 0, x.shape[1])
+        results = fast_recurrent.over_time(weights, _wide(x), [_wide(state) for state in states], count, _WAYS[direction])
+        return results if results[0].dtype == x.dtype else tuple(result.astype(x.dtype) for result in results)
+
+    return run
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+@lstm_sequence_5.bind
+def _bind_lstm_sequence_5(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *,
+    direction: str, activations: Names, clip: float, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    return _fast_sequence(x, [w, r, b], direction, fast_recurrent.lstm) if _are(activations, LSTM, clip) else None
+
+
+@gru_sequence_5.bind
+def _bind_gru_sequence_5(
+    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, direction: str, activations: Names,
+    clip: float, linear_before_reset: bool, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    pack = fast_recurrent.gru_after if linear_before_reset else fast_recurrent.gru
+    return _fast_sequence(x, [w, r, b], direction, pack) if _are(activations, GRU, clip) else None
+
+
+@rnn_sequence_5.bind
+def _bind_rnn_sequence_5(
+    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, direction: str, activations: Names,
+    clip: float, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    return _fast_sequence(x, [w, r, b], direction, fast_recurrent.rnn) if _are(activations, RNN, clip) else None

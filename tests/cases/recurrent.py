@@ -169,6 +169,25 @@ for op, gates in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 1)):
         case(op, 5, XS, *states, typed("i64", [4, 1]), *stacked(gates, gates, 1), **texts, id="i64 lengths"),
         case(op, 5, XS, *states, LENGTHS, *stacked(gates, gates, 1), **texts, clip="0.25", id="clip"),
     ]
+# What the fast ways do differently: one sequence alone, more steps than are multiplied at a time, NaN behind a sequence's end.
+_LATE = typed("f32", np.where(np.arange(T)[:, None] < np.array([4, 2])[:, None, None], XS.array, np.nan))
+for op, gates, more in (
+    ("LSTMSequence", 4, {}),
+    ("GRUSequence", 3, {}),
+    ("GRUSequence", 4, {"linear_before_reset": "true"}),
+    ("RNNSequence", 1, {}),
+):
+    for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        texts = SIZE | more | {"direction": direction, "activations": _ACTS[op]}
+        first = [[random("f32", batch, count, S, seed=i + 1) for i in range(2 if op == "LSTMSequence" else 1)] for batch in (1, B)]
+        weights = stacked(min(gates, 3) if op == "GRUSequence" else gates, gates, count)
+        label = f"{direction}{', linear_before_reset' if more else ''}"
+        ROWS += [
+            case(op, 5, random("f32", 1, 3, I), *first[0], typed("i32", [3]), *weights, **texts, id=f"one sequence, {label}"),
+            case(op, 5, random("f32", 1, 3, I), *first[0], typed("i32", [2]), *weights, **texts, id=f"one short sequence, {label}"),
+            case(op, 5, random("f32", B, 150, I), *first[1], typed("i32", [150, 140]), *weights, **texts, id=f"many steps, {label}"),
+            case(op, 5, _LATE, *first[1], LENGTHS, *weights, **texts, id=f"NaN behind the end, {label}"),
+        ]
 ROWS += [
     *halves(ROWS),
     *odd(ROWS),
