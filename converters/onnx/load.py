@@ -32,7 +32,8 @@ def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | 
     except OSError as error:
         raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (DecodeError, ValueError) as error:
-        raise ConversionError(f"{path}: not an ONNX model: {error}") from None
+        said = "it is XML, an IR perhaps, which needs no converting" if path.suffix.lower() == ".xml" else str(error)
+        raise ConversionError(f"{path}: not an ONNX model: {said}") from None
     return _checked(model, str(path)), path.parent
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from irexec.errors import ConversionError, InputError
 from irexec.ir.dims import PartialShape
 from irexec.runtime.session import compile_model
 from irexec.tools.feeds import random_array, static
-from irexec.tools.results import compare
+from irexec.tools.results import Agreement, compare
 
 
 @click.command(short_help="Convert an .onnx to IR.")
@@ -30,28 +31,45 @@ from irexec.tools.results import compare
 @click.option("--seed", default=0, show_default=True, help="For the random inputs of --verify.")
 @click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --verify.")
 @click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
-def convert(model: str, output: str | None, specs: tuple[str, ...], verify: bool, seed: int, rtol: float, atol: float) -> int:
-    """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it."""
+@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of tables.")
+def convert(
+    model: str, output: str | None, specs: tuple[str, ...], verify: bool, seed: int, rtol: float, atol: float, as_json: bool
+) -> int:
+    """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it.
+
+    \b
+    irexec convert model.onnx
+    irexec convert model.onnx -o ir/model.xml --input "x[1,3,224,224]" --verify
+    """
     converters = _converters()
     shapes = _shapes(specs, converters)
-    converted = _converted(converters, model, shapes)
     target = Path(output) if output else Path(model).with_suffix(".xml")
     if target.suffix != ".xml":
         raise click.BadParameter(f"{target} does not end in .xml", param_hint="'-o'")
-    agreed = not verify or _verify(model, converted, seed, rtol, atol)
+    converted, warned = _converted(converters, model, shapes)
+    engine, agreements = _verify(model, converted, seed, rtol, atol) if verify else ("", [])
     save_model(converted, target)
-    render.line(f"{target}: {len(converted.nodes)} layers")
-    return 0 if agreed else 1
+    if as_json:
+        document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warned}
+        document |= {"verify": {"against": engine, "outputs": [asdict(a) for a in agreements]}} if verify else {}
+        render.as_json(document)
+    else:
+        if verify:
+            rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in agreements]
+            render.table(("output", f"against {engine}", "largest difference", ""), rows, right=(2,))
+        render.line(f"{target}: {len(converted.nodes)} layers")
+    return 0 if all(a.agrees for a in agreements) else 1
 
 
-def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape]) -> Model:
-    """The model; what the converter warns of is said in a line each."""
+def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape]) -> tuple[Model, list[str]]:
+    """The model, and what the converter warns of, which is said in a line each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model: Model = converters.convert(path, inputs=shapes)
-    for warning in caught:
-        render.warning_line(str(warning.message))
-    return model
+    warned = [str(warning.message) for warning in caught]
+    for text in warned:
+        render.warning_line(text)
+    return model, warned
 
 
 def _converters() -> Any:
@@ -73,17 +91,14 @@ def _shapes(specs: tuple[str, ...], converters: Any) -> dict[str, PartialShape]:
     return shapes
 
 
-def _verify(path: str, model: Model, seed: int, rtol: float, atol: float) -> bool:
-    """Whether the IR gives what the ONNX model gives; says so for every output."""
+def _verify(path: str, model: Model, seed: int, rtol: float, atol: float) -> tuple[str, list[Agreement]]:
+    """What ran the ONNX model, and whether the IR gives the same, output by output."""
     from converters.onnx.verify import run_onnx
 
     inputs = _inputs(model, seed)
     engine, reference = run_onnx(path, inputs)
     results = compile_model(model)(inputs)
-    agreements = [compare(name, results[name], np.asarray(expected), rtol, atol) for name, expected in reference.items()]
-    rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in agreements]
-    render.table(("output", f"against {engine}", "largest difference", ""), rows, right=(2,))
-    return all(agreement.agrees for agreement in agreements)
+    return engine, [compare(name, results[name], np.asarray(expected), rtol, atol) for name, expected in reference.items()]
 
 
 def _inputs(model: Model, seed: int) -> Mapping[str, np.ndarray]:

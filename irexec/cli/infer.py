@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,35 +10,43 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from irexec.analysis.findings import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE, Finding
 from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.cli import render
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError, ModelError, OpError
+from irexec.io.files import replacing
 from irexec.runtime.session import CompiledModel, compile_model
 from irexec.tools.dump import dump, every_tensor
-from irexec.tools.feeds import arrays, load, parse_feed
-from irexec.tools.pictures import Picture
+from irexec.tools.feeds import Feed, arrays, load, parse_feed
+from irexec.tools.pictures import PICTURES, Picture
 from irexec.tools.results import Agreement, compare, describe, read_labels, top_classes
 
 _PORT_CODES = {OUTPUT_SHAPE, OUTPUT_ELEMENT, INPUT_SHAPE, INPUT_ELEMENT, EDGE_SHAPE, EDGE_ELEMENT}
 
 
 class Numbers(click.ParamType):
-    """Numbers with commas between them."""
+    """Finite numbers with commas between them, 0 among them or not."""
 
     name = "number[,number...]"
+
+    def __init__(self, zero: bool = True) -> None:
+        self.zero = zero
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
         """The numbers as a tuple."""
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(float(part) for part in str(value).split(","))
+            numbers = tuple(float(part) for part in str(value).split(","))
         except ValueError:
             return self.fail(f"{value!r} is not a list of numbers", param, ctx)
+        if not all(map(math.isfinite, numbers)) or (0 in numbers and not self.zero):
+            return self.fail(f"{value!r} holds a number other than finite ones{'' if self.zero else ' that are not 0'}", param, ctx)
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,11 @@ class Wanted:
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]1,3,224,224", help="Give an input this shape first; may be repeated.")
 @click.option("--layout", help="Axes of the input that takes a picture, such as NCHW.")
 @click.option("--mean", type=Numbers(), default="0", help="Taken off every pixel (0..255): one number, or one per channel.")
-@click.option("--scale", type=Numbers(), default="1", help="Every pixel is divided by it, after --mean.")
+@click.option("--scale", type=Numbers(zero=False), default="1", help="Every pixel is divided by it, after --mean.")
 @click.option("--bgr", is_flag=True, help="Pictures go blue, green, red.")
 @click.option("-o", "--output", "out", type=click.Path(), help="Write the results to a .npz.")
 @click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
-@click.option("--labels", type=click.Path(), help="Names of the classes, one a line.")
+@click.option("--labels", type=click.Path(), help="Names of the classes of --topk, one a line.")
 @click.option(
     "--tensor", "names", multiple=True, metavar="NAME", help="Give this tensor, by name, layer, id or name:port, not the results."
 )
@@ -91,18 +98,50 @@ def infer(model: str, inputs: tuple[str, ...], weights_path: str | None, seed: i
     irexec infer model.xml -i cat.png --scale 255 --topk 5 --labels classes.txt
     irexec infer model.xml -i random --shape 1,3,224,224 --dump-layers tensors/
     """
+    feeds = [parse_feed(text) for text in inputs]
+    _check_usage(feeds)
     read = read_model(model, weights_path)
     errors = [finding for finding in validate(read) if finding.severity == "error"]
     if options["strict"] and errors:
         _refuse(read, errors)
     if shapes:
-        read.reshape(dict(_shape(text, read) for text in shapes))
+        _reshape(read, shapes)
     compiled = compile_model(read, threads=options["threads"], optimize=not options["no_optimize"])
     _warn(errors)
     picture = Picture(options["layout"], options["mean"], options["scale"], options["bgr"])
-    fed = arrays([parse_feed(text) for text in inputs], compiled.inputs, seed=seed, picture=picture)
+    fed = arrays(feeds, compiled.inputs, seed=seed, picture=picture)
     fields = Wanted.__dataclass_fields__
     return _give(compiled, fed, Wanted(**{name: value for name, value in options.items() if name in fields}))
+
+
+def _check_usage(feeds: Sequence[Feed]) -> None:
+    """Options that would do nothing are refused: whoever gives them expects that they do."""
+    context = click.get_current_context()
+
+    def given(name: str) -> bool:
+        return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    if given("labels") and not given("topk"):
+        raise click.UsageError("--labels names the classes of --topk, which is not given")
+    for name in ("layout", "mean", "scale", "bgr"):
+        if given(name) and not any(feed.is_picture for feed in feeds):
+            raise click.UsageError(f"--{name} is for pictures, and no -i is one ({', '.join(PICTURES)})")
+    for name, option in (("rtol", "--assert"), ("atol", "--assert")):
+        if given(name) and not given("reference"):
+            raise click.UsageError(f"--{name} is for {option}, which is not given")
+
+
+def _reshape(model: Model, shapes: Sequence[str]) -> None:
+    wanted: dict[str | int, str] = {}
+    for text in shapes:
+        name, shape = _shape(text, model)
+        if name in wanted:
+            raise InputError(f"--shape is given twice for input {name!r}")
+        wanted[name] = shape
+    try:
+        model.reshape(wanted)
+    except OpError as error:
+        raise InputError(f"the model does not take --shape {' --shape '.join(shapes)}: {error}") from None
 
 
 def _refuse(model: Model, errors: Sequence[Finding]) -> None:
@@ -155,14 +194,12 @@ def _run(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted)
 
 
 def _save(path: str, results: Mapping[str, np.ndarray]) -> None:
-    """The results as a .npz: written beside, then renamed, so that a failure leaves no half of it."""
-    target = Path(path)
+    """The results as a .npz: whole, or as it was before."""
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
+        with replacing(Path(path)) as (file,):
             np.savez(file, **{name: array.astype(str) if array.dtype == object else array for name, array in results.items()})  # type: ignore[arg-type]
-        os.replace(file.name, target)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be written: {error}") from None
+        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def _agreements(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted) -> list[Agreement]:

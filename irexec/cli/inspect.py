@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +12,7 @@ from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.ir.dims import shape_text
-from irexec.tools.inspect import Summary, histogram, layers, summarize, weights
+from irexec.tools.inspect import Summary, WeightLine, histogram, layers, summarize, weights
 
 
 @click.command(short_help="Say what an .xml is made of.")
@@ -25,8 +26,9 @@ def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: b
     """Say what MODEL (an .xml) is made of."""
     read = read_model(model, weights_path)
     summary = summarize(read)
+    constants = weights(read) if show_weights else []
     if as_json:
-        render.as_json(_document(read, summary, show_layers, show_ops, show_weights))
+        render.as_json(_document(read, summary, show_layers, show_ops, constants if show_weights else None))
         return
     _summary(model, summary)
     if show_ops:
@@ -44,7 +46,7 @@ def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: b
         headers = ("id", "constant", "type", "shape", "bytes", "min", "max", "mean", "std", "zeros", "NaN/Inf")
         lines = [
             (w.id, w.name, w.element, render.sizes(w.shape), w.bytes, w.min, w.max, w.mean, w.std, f"{w.zeros:.1%}", w.not_finite or None)
-            for w in weights(read)
+            for w in constants
         ]
         render.table(headers, lines, right=(0, 4, 5, 6, 7, 8, 9, 10))
 
@@ -65,14 +67,14 @@ def _port(port: Port) -> tuple[str, str, str, str]:
     return port.name, str(port.element or "?"), shape_text(port.shape), others
 
 
-def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, show_weights: bool) -> dict[str, Any]:
+def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, constants: Sequence[WeightLine] | None) -> dict[str, Any]:
     document = _plain_summary(summary)
     if show_ops:
         document["ops"] = histogram(model)
     if show_layers:
         document["layers"] = [asdict(line) for line in layers(model)]
-    if show_weights:
-        document["weights"] = [asdict(line) for line in weights(model)]
+    if constants is not None:
+        document["weights"] = [asdict(line) for line in constants]
     return document
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
+from itertools import pairwise
+from typing import Any
 
 import click
 
 import irexec
+from irexec.cli import render
 from irexec.cli.convert import convert
 from irexec.cli.infer import infer
 from irexec.cli.inspect import inspect
@@ -17,7 +21,7 @@ from irexec.cli.render import error_line
 from irexec.cli.validate import validate
 from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
 
-FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL = 1, 2, 3, 4, 70
+FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -34,6 +38,9 @@ def cli(debug: bool) -> None:
       3   a model or data file cannot be read, or is invalid
       4   an operation, version or element type is not supported
       70  an error in irexec itself
+      130 interrupted (Ctrl-C)
+
+    With --json an error is also a document on stdout: {"schema": 1, "error": {...}}.
     """
 
 
@@ -43,36 +50,46 @@ for command in (infer, validate, inspect, convert, ops):
 
 def main() -> None:
     """Run the command line and exit with its code; never a traceback without --debug."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It was closed before we started.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    signal.signal(signal.SIGTERM, _terminated)
     sys.exit(run(sys.argv[1:]))
 
 
+def _terminated(number: int, frame: Any) -> None:
+    """What is half-written is taken away, as after Ctrl-C."""
+    sys.exit(128 + number)
+
+
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code."""
+    """Run one command line and return its exit code; --debug may stand anywhere in it."""
     debug = "--debug" in arguments
+    as_json = "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
     try:
-        code = cli.main(arguments, prog_name="irexec", standalone_mode=False)
-        sys.stdout.flush()
+        code = cli.main([word for word in arguments if word != "--debug"], prog_name="irexec", standalone_mode=False)
+        render.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.Abort:
-        error_line("interrupted")
-        return 130
+    except click.Abort as error:
+        return _failed(error, "interrupted", INTERRUPTED, debug, as_json)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code if isinstance(error, click.UsageError) else INVALID
-    except BrokenPipeError:
-        # Whoever reads us has seen enough; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _misused(error, as_json)
+    except SystemExit as error:
+        # Click leaves with 1 where nobody reads its help any more; else it is a signal.
+        return 0 if error.code == 1 else int(error.code or 0)
     except IrexecError as error:
-        return _failed(str(error), exit_code(error), debug)
+        return _failed(error, str(error), exit_code(error), debug, as_json)
     except OSError as error:
-        return _failed(str(error), INVALID, debug)
+        said = error.strerror or str(error)
+        return _failed(error, f"{error.filename}: {said}" if error.filename else said, INVALID, debug, as_json)
     except MemoryError as error:
-        return _failed(f"there is not enough memory: {error}", INVALID, debug)
+        return _failed(error, f"there is not enough memory: {error}", INVALID, debug, as_json)
     except Exception as error:
-        return _failed(f"an error in irexec itself: {type(error).__name__}: {error} (--debug shows where)", INTERNAL, debug)
+        said = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+        return _failed(error, f"an error in irexec itself: {said} (--debug shows where)", INTERNAL, debug, as_json)
 
 
 def exit_code(error: IrexecError) -> int:
@@ -84,8 +101,18 @@ def exit_code(error: IrexecError) -> int:
     return INVALID
 
 
-def _failed(message: str, code: int, debug: bool) -> int:
+def _misused(error: click.ClickException, as_json: bool) -> int:
+    code = error.exit_code if isinstance(error, click.UsageError) else INVALID
+    error.show()
+    if as_json:
+        render.error_json("UsageError", error.format_message(), code)
+    return code
+
+
+def _failed(error: BaseException, message: str, code: int, debug: bool, as_json: bool) -> int:
     if debug:
-        traceback.print_exc()
+        traceback.print_exception(error)
     error_line(message)
+    if as_json:
+        render.error_json(type(error).__name__, message, code)
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import asdict
 
 import click
@@ -21,14 +22,21 @@ from irexec.tools.inspect import Coverage, coverage, supported, unsupported
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     """List the operations that irexec runs; those of the given NAMES with their inputs and attributes."""
     if check is not None:
+        if names:
+            raise click.UsageError(f"--check looks at every operation of the model, {names[0]!r} cannot be given with it")
         return _check(check, as_json)
+    lines = supported()
+    types = {line.type.lower(): line.type for line in lines}
+    for name in names:
+        if name.lower() not in types:
+            near = difflib.get_close_matches(name.lower(), types, 3)
+            offer = f"; near it are {', '.join(types[key] for key in near)}" if near else ""
+            raise click.UsageError(f"there is no operation {name!r}{offer}")
     wanted = {name.lower() for name in names}
-    lines = [line for line in supported() if not wanted or line.type.lower() in wanted]
+    lines = [line for line in lines if not wanted or line.type.lower() in wanted]
     if as_json:
         render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
         return 0
-    if wanted and not lines:
-        raise click.UsageError(f"there is no operation {', '.join(names)}")
     if wanted:
         rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.says) for line in lines]
         render.table(("type", "version", "inputs", "attributes", "what it does"), rows)

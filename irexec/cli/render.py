@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,24 +27,49 @@ def _console(stderr: bool = False) -> Console:
     return Console(file=file, highlight=False, soft_wrap=True, width=None if file.isatty() else 1000)
 
 
+def _put(text: str, stderr: bool = False) -> None:
+    """Text as it is, to where somebody reads it; without a word where nobody does any more, so that the exit code stays true."""
+    file = sys.stderr if stderr else sys.stdout
+    try:
+        file.write(text)
+        file.flush()
+    except BrokenPipeError:
+        # The interpreter must not complain about it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def _print(drawn: Text | Table, stderr: bool = False, soft_wrap: bool = True) -> None:
+    console = _console(stderr)
+    with console.capture() as captured:
+        console.print(drawn, soft_wrap=soft_wrap)
+    text = captured.get()
+    # A table fills its last column with blanks, which nobody wants in a file.
+    _put(text if console.is_terminal else "".join(line.rstrip() + "\n" for line in text.splitlines()), stderr)
+
+
+def flush() -> None:
+    """Everything said so far is written."""
+    _put("")
+
+
 def line(text: str = "") -> None:
     """A line of plain text."""
-    _console().print(Text(text))
+    _print(Text(text))
 
 
 def remark(text: str) -> None:
     """A line for people on stderr."""
-    _console(stderr=True).print(Text(text))
+    _print(Text(text), stderr=True)
 
 
 def warning_line(text: str) -> None:
     """A warning on stderr."""
-    _console(stderr=True).print(Text.assemble(("warning: ", _COLOURS["warning"]), text))
+    _print(Text.assemble(("warning: ", _COLOURS["warning"]), text), stderr=True)
 
 
 def error_line(text: str) -> None:
     """An error on stderr."""
-    _console(stderr=True).print(Text.assemble(("error: ", _COLOURS["error"]), text))
+    _print(Text.assemble(("error: ", _COLOURS["error"]), text), stderr=True)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[int] = (), title: str | None = None) -> None:
@@ -51,11 +77,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Itera
     drawn = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False)
     numeric = set(right)
     for i, header in enumerate(headers):
-        drawn.add_column(header, justify="right" if i in numeric else "left", overflow="fold")
+        drawn.add_column(header, justify="right" if i in numeric else "left", overflow="fold", no_wrap=i in numeric)
     for row in rows:
         drawn.add_row(*(_cell(value) for value in row))
-    console = _console()
-    console.print(drawn, soft_wrap=False)
+    _print(drawn, soft_wrap=False)
 
 
 def _cell(value: Any) -> Text:
@@ -70,7 +95,12 @@ def number(value: float) -> str:
 
 def as_json(document: dict[str, Any]) -> None:
     """A json document with its schema's version; NaN and infinities become null and text."""
-    print(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False))
+    _put(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def error_json(kind: str, message: str, code: int) -> None:
+    """An error as the only document on stdout."""
+    as_json({"error": {"type": kind, "message": message, "exit_code": code}})
 
 
 def _plain(value: Any) -> Any:

@@ -30,6 +30,7 @@ _VERSIONS = ("10", "11")
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _EDGE = ("from-layer", "from-port", "to-layer", "to-port")
 _NO_PRECISION = ("", "dynamic", "undefined", "unspecified")
+_OTHERS = {".onnx": " (an ONNX model? irexec convert makes IR of it)", ".bin": " (the weights? the model is the .xml beside them)"}
 _LAYER_CHILDREN = {"data", "input", "output"}
 
 
@@ -47,9 +48,13 @@ def read(path: str | Path, bin_path: str | Path | None = None) -> Model:
     except ValueError as error:
         raise ModelError(f"{str(file)!r} cannot be read: {error}") from None
     if bin_path is not None and not Path(bin_path).is_file():
-        raise ModelError(f"{bin_path}: there is no such file")
+        raise ModelError(f"{bin_path}: {'is no file' if Path(bin_path).exists() else 'there is no such file'}")
     weights = Weights(Path(bin_path) if bin_path is not None else file.with_suffix(".bin"))
-    model = Reader(Document(data, str(file)), weights).model()
+    try:
+        document = Document(data, str(file))
+    except ModelError as error:
+        raise ModelError(f"{error}{_OTHERS.get(file.suffix.lower(), '')}") from None
+    model = Reader(document, weights).model()
     model.path = file
     model.bin_path = weights.path if weights.exists else None
     return model

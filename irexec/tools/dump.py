@@ -51,7 +51,7 @@ def dump(compiled: CompiledModel, inputs: Mapping[str, np.ndarray], directory: P
             )
         (directory / "index.json").write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
     except OSError as error:
-        raise ModelError(f"{directory}: cannot be written: {error}") from None
+        raise ModelError(f"{directory}: cannot be written: {error.strerror or error}") from None
     return len(values)
 
 

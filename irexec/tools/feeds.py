@@ -17,6 +17,8 @@ from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.elements import Element
 from irexec.tools.pictures import PICTURES, Picture, read_picture
 
+_NPY, _ZIP = b"\x93NUMPY", (b"PK\x03\x04", b"PK\x05\x06")
+
 
 @dataclass(frozen=True)
 class Feed:
@@ -24,6 +26,11 @@ class Feed:
 
     name: str | None
     source: str
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the source is called as pictures are."""
+        return self.source.lower().endswith(PICTURES)
 
 
 def parse_feed(text: str) -> Feed:
@@ -60,9 +67,12 @@ def _read(feed: Feed, ports: Sequence[Port], found: Mapping[str, Any], seed: int
         members = load(feed.source)
         if feed.name is not None:
             return {find_port(ports, feed.name).name: _only(members, feed)}
-        return {find_port(ports, key).name: array for key, array in members.items()}
+        try:
+            return {find_port(ports, key).name: array for key, array in members.items()}
+        except InputError as error:
+            raise InputError(f"{feed.source}: {error}") from None
     port = find_port(ports, feed.name) if feed.name else _next_free(ports, found, feed)
-    if feed.source.lower().endswith(PICTURES):
+    if feed.is_picture:
         return {port.name: read_picture(feed.source, port, picture)}
     return {port.name: _only(load(feed.source), feed)}
 
@@ -89,6 +99,10 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
         ModelError: the file is not there, or is neither (pickled objects are refused).
     """
     try:
+        with open(path, "rb") as file:
+            start = file.read(len(_NPY))
+        if not start.startswith((_NPY, *_ZIP)):
+            raise ModelError(f"{path}: not a readable .npy or .npz: it starts with {start!r}")
         read = np.load(path, allow_pickle=False)
         if isinstance(read, np.ndarray):
             return {"": read}
@@ -96,7 +110,9 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
             return {name: read[name] for name in read.files}
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ModelError(f"{path}: not a readable .npy or .npz: {error}") from None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.analysis.model import Model, Port, output_ports
 from irexec.analysis.propagate import UNKNOWN, propagate
-from irexec.errors import IrexecError, UnsupportedError
+from irexec.errors import IrexecError, ModelError, UnsupportedError
 from irexec.ir import graph as ir
 from irexec.ops.model import constant_value
 from irexec.ops.registry import NEWEST_OPSET, definitions, opset_versions, resolve
@@ -121,9 +121,18 @@ def weights(model: ir.Graph) -> list[WeightLine]:
     """Statistics of every constant; each is read in turn.
 
     Raises:
-        ModelError: a constant cannot be read.
+        ModelError: a constant cannot be read; says which.
     """
-    return [_weight(node) for node in model.walk() if node.constant is not None]
+    found = []
+    for node in model.walk():
+        if node.constant is None:
+            continue
+        try:
+            found.append(_weight(node))
+        except IrexecError as error:
+            place = "" if node.line is None else f", line {node.line}"
+            raise ModelError(f"layer {node.id} {node.name!r} (Constant{place}): {error}") from None
+    return found
 
 
 def _weight(node: ir.Node) -> WeightLine:

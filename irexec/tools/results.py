@@ -75,7 +75,9 @@ def read_labels(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8") as lines:
             return [line.rstrip("\r\n") for line in lines]
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
         raise ModelError(f"{path}: not a readable list of labels: {error}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import onnx
 import pytest
 
 import irexec
+from converters.onnx import verify
 from irexec.cli.main import run
 from tests.support.onnx_models import model_of
 
@@ -171,7 +173,8 @@ def _not_a_picture(folder: Path) -> Path:
 
 
 def test_a_graph_that_cannot_take_a_shape(capsys: Capture) -> None:
-    err = complained(capsys, "infer", MODEL, "-i", "random", "--shape", "1,4,16,16", code=3)
+    err = complained(capsys, "infer", MODEL, "-i", "random", "--shape", "1,4,16,16")
+    assert "the model does not take --shape 1,4,16,16: layer 2" in err
     assert "data has 4 channels, the filter takes 3" in err
 
 
@@ -219,3 +222,116 @@ def test_what_the_converter_warns_of_is_a_line(capsys: Capture, tmp_path: Path) 
     onnx.save(model_of(graph, 22, w=np.ones((1, 1, 2), np.float32)), tmp_path / "m.onnx")
     assert run(["convert", str(tmp_path / "m.onnx")]) == 0
     assert capsys.readouterr().err.startswith("warning: DeformConv 'd' over 1 spatial axes")
+
+
+def as_program(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    words = [sys.executable, "-c", "from irexec.cli.main import main; main()", *map(str, arguments)]
+    return subprocess.run(words, text=True, stderr=subprocess.PIPE, check=False, **how)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["ops"], 0), (["ops", "--json"], 0), (["--help"], 0), (["validate", DIGITS / "damaged.xml"], 1)]
+)
+def test_a_pipe_that_nobody_reads_leaves_the_exit_code_true(arguments: list[object], code: int) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = as_program(*arguments, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    """Python has None for it then."""
+    words = [sys.executable, "-c", "import sys; sys.stdout = None; from irexec.cli.main import main; main()", "ops"]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "kind"),
+    [
+        (["infer", "nowhere.xml", "--json"], 3, "ModelError"),
+        (["infer", MODEL, "--json"], 2, "InputError"),
+        (["infer", "--json"], 2, "UsageError"),
+        (["inspect", "nowhere.xml", "--json"], 3, "ModelError"),
+        (["validate", "nowhere.xml", "--json"], 3, "ModelError"),
+        (["validate", "nowhere.xml", "--format", "json"], 3, "ModelError"),
+        (["convert", "nowhere.onnx", "--json"], 3, "ConversionError"),
+        (["ops", "Gathr", "--json"], 2, "UsageError"),
+    ],
+)
+def test_errors_are_documents_too(arguments: list[object], code: int, kind: str, capsys: Capture) -> None:
+    document = json.loads(said(capsys, *arguments, code=code))
+    assert document["schema"] == 1
+    assert document["error"]["type"] == kind
+    assert document["error"]["exit_code"] == code
+    assert document["error"]["message"]
+
+
+def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    def err(*arguments: object) -> str:
+        return complained(capsys, "infer", DIGITS / "classifier.xml", "-i", *arguments)
+
+    assert "--labels names the classes of --topk" in err("random", "--labels", DIGITS / "labels.txt")
+    assert "--scale is for pictures" in err("random", "--scale", "255")
+    assert "--layout is for pictures" in err("random", "--layout", "NCHW")
+    assert "--rtol is for --assert" in err("random", "--rtol", "0.1")
+    assert "finite ones that are not 0" in err(DIGITS / "digit_1.png", "--scale", "0")
+    assert "finite ones" in err(DIGITS / "digit_1.png", "--mean", "nan")
+    assert "given twice for input 'picture'" in err("random", "--shape", "picture=1,1,8,8", "--shape", "picture=1,1,8,8")
+    assert "'Relu' cannot be given with it" in complained(capsys, "ops", "Relu", "--check", MODEL)
+    assert "there is no operation 'Gathr'; near it are Gather" in complained(capsys, "ops", "Gather", "Gathr")
+
+
+def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:
+    for command in ("infer", "inspect", "validate"):
+        assert "irexec convert makes IR of it" in complained(capsys, command, DIGITS / "classifier.onnx", code=3)
+    assert "an IR perhaps, which needs no converting" in complained(capsys, "convert", DIGITS / "classifier.xml", code=3)
+    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
+    assert "not a readable .npy or .npz: it starts with b'zero" in err
+    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--bin", tmp_path, code=3)
+    assert f"{tmp_path}: is no file" in err
+    np.savez(tmp_path / "odd.npz", y=np.zeros(1))
+    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "odd.npz")
+    assert "odd.npz: there is no input 'y'" in err
+
+
+def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "folder.npz").mkdir()
+    err = complained(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz", code=3)
+    assert err == f"error: {tmp_path / 'folder.npz'}: cannot be written: Is a directory\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
+
+
+def test_a_constant_that_cannot_be_read_is_named(capsys: Capture) -> None:
+    assert run(["inspect", str(DIGITS / "damaged.xml"), "--weights"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error: layer 15 'dense6.w' (Constant, line 273): has 5120 bytes, f64[128,10] takes 10240\n"
+
+
+def test_nothing_trails_in_a_file(capsys: Capture) -> None:
+    for text in (said(capsys, "ops"), said(capsys, "infer", MODEL, "-i", "random")):
+        assert text.splitlines() == [line.rstrip() for line in text.splitlines()]
+
+
+def test_debug_may_stand_anywhere(capsys: Capture) -> None:
+    for arguments in (["--debug", "infer", "nowhere.xml"], ["infer", "nowhere.xml", "--debug"]):
+        assert run(arguments) == 3
+        assert "Traceback" in capsys.readouterr().err
+
+
+def test_converting_as_json(capsys: Capture, tmp_path: Path) -> None:
+    text = said(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--verify", "--json")
+    document = json.loads(text)
+    assert (document["schema"], document["warnings"]) == (1, [])
+    assert [output["agrees"] for output in document["verify"]["outputs"]] == [True]
+
+
+@pytest.mark.parametrize(("type", "expected"), [("Softmax", 0.25), ("LogSoftmax", np.log(0.25)), ("Hardmax", [[[1.0], [0]], [[0], [0]]])])
+def test_the_reference_flattens_as_old_opsets_do(type: str, expected: object, tmp_path: Path) -> None:
+    """Softmax-11 and its like are over all axes from 1 on: here four equal numbers."""
+    onnx.save(model_of(f"(float[1,2,2,1] x) => (float[1,2,2,1] y) {{ y = {type}(x) }}", 11), tmp_path / "m.onnx")
+    result = verify._by_reference(tmp_path / "m.onnx", {"x": np.ones((1, 2, 2, 1), np.float32)})
+    np.testing.assert_allclose(result["y"], np.broadcast_to(np.float32(expected), (1, 2, 2, 1)), rtol=1e-6)
