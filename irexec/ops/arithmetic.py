@@ -9,8 +9,9 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import Size, low
-from irexec.ir.elements import Element
+from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
+from irexec.ops.conversion import converted
 from irexec.ops.elementwise import align, define
 from irexec.ops.registry import op
 from irexec.ops.rules import Broadcasting, broadcast, same_element
@@ -59,17 +60,10 @@ def _truncated(a: Size, b: Size) -> Size:
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers are raised in double precision and cut, as the reference does with std::pow."""
+    """Integers are raised in double precision and converted as Convert does, which the reference's std::pow amounts to."""
     if a.dtype.kind in "iu":
-        return _cut(np.power(a.astype(np.float64), b.astype(np.float64)), a.dtype)
+        return converted(np.power(a.astype(np.float64), b.astype(np.float64)), element_of(a.dtype))
     return np.power(a, b)
-
-
-def _cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    limits = np.iinfo(dtype)
-    inside = (values > limits.min) & (values < limits.max)
-    whole = np.where(inside, values, 0).astype(dtype)
-    return np.where(inside, whole, np.where(values >= limits.max, limits.max, limits.min)).astype(dtype)
 
 
 def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
