@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.analysis.builder import Builder
 from irexec.ir.elements import F32, I64, element
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
@@ -109,7 +108,7 @@ def test_types_that_numpy_lacks_come_and_go_as_carriers() -> None:
 @pytest.mark.parametrize(("name", "extension"), [("bf16", "bfloat16"), ("f8e4m3", "float8_e4m3fn"), ("i4", "int4"), ("u4", "uint4")])
 def test_types_that_ml_dtypes_adds_to_numpy_are_taken(name: str, extension: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    builder = Builder("same")
+    builder = irexec.Builder("same")
     builder.result(builder.emit("Identity", builder.parameter(element(name), (3,), "x"), version=16))
     given = np.array([1, 2, 3]).astype(getattr(ml_dtypes, extension))
     assert irexec.compile_model(builder.model())(given)[0].tolist() == [1, 2, 3]
