@@ -7,6 +7,7 @@ plain kernel.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.analysis.propagate import Inference
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError
-from irexec.ir.elements import Element
+from irexec.ir.elements import F16, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
@@ -214,7 +215,10 @@ class _Planner:
             bound = definition.bind_rule(*facts, **attributes)
             if bound is not None:
                 return bound  # type: ignore[no-any-return]
-        return _with(definition, attributes)
+        if definition.widen and any(fact.element is None or fact.element is F16 for fact in facts):
+            return _with(definition, attributes)
+        # A run ignores floating-point errors as a whole, so that no step has to.
+        return functools.partial(definition.kernel, **attributes) if attributes else definition.kernel
 
     def _body(self, node: Node, body: Body) -> BodyPlan:
         return BodyPlan(node, body, plan(body.graph, self.inference, optimize=self.optimize))

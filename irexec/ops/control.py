@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,15 +106,19 @@ class Slice:
         start, end = (value + size if value < 0 else value for value in (self.start, self.end))
         return (abs(end - start) + 1) // self.part
 
-    def cut(self, array: np.ndarray, iteration: int) -> np.ndarray:
-        """The part that an iteration sees."""
+    def cut(self, array: np.ndarray) -> Callable[[int], np.ndarray]:
+        """What gives the part that an iteration sees."""
         axis = normal_axis(self.axis, array.ndim)
         start = self.start + array.shape[axis] if self.start < 0 else self.start
-        first = start + iteration * self.stride
         if self.stride < 0:
-            first -= self.part - 1
-        index = (slice(None),) * axis + (slice(first, first + self.part),)
-        return array[index]
+            start -= self.part - 1
+        before, stride, part = (slice(None),) * axis, self.stride, self.part
+
+        def at(iteration: int) -> np.ndarray:
+            first = start + iteration * stride
+            return array[(*before, slice(first, first + part))]
+
+        return at
 
 
 def _whole(key: str, text: str) -> int:
@@ -185,27 +189,34 @@ def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, goes_on: 
     """Run the body ``trips`` times (without end if negative) or until its condition fails."""
     wiring = Wiring.of(runner)
     fed = [None if source is None else inputs[source[0]] for source in wiring.sources]
+    # What changes from one iteration to the next: counters and parts, what is fed back, what is put together.
+    parameters = runner.body.graph.parameters
+    made = [(i, _made(source, inputs, parameters[i])) for i, source in enumerate(wiring.sources) if source is None or source[1] is not None]
+    backs = [(i, back) for i, back in enumerate(wiring.backs) if back is not None]
     collected: list[list[np.ndarray]] = [[] for _ in wiring.outputs]
+    gathered = [(parts.append, result) for parts, (result, cut) in zip(collected, wiring.outputs, strict=True) if cut is not None]
+    condition = wiring.condition
+    operands: list[Any] = fed.copy()
     results: list[np.ndarray] | None = None
     done = 0
     while goes_on and (trips < 0 or done < trips):
-        operands = [
-            _operand(source, value, done, p) for source, value, p in zip(wiring.sources, fed, runner.body.graph.parameters, strict=True)
-        ]
+        for i, make in made:
+            operands[i] = make(done)
         results = runner(*operands)
-        fed = [value if back is None else results[back] for value, back in zip(fed, wiring.backs, strict=True)]
-        for parts, (result, cut) in zip(collected, wiring.outputs, strict=True):
-            if cut is not None:
-                parts.append(results[result])
-        goes_on = wiring.condition is None or bool(results[wiring.condition].reshape(-1)[0])
+        for i, back in backs:
+            operands[i] = fed[i] = results[back]
+        for append, result in gathered:
+            append(results[result])
+        goes_on = condition is None or bool(results[condition].reshape(-1)[0])
         done += 1
     return tuple(_output(runner, wiring, i, results, collected[i], fed) for i in range(len(wiring.outputs)))
 
 
-def _operand(source: tuple[int, Slice | None] | None, value: np.ndarray | None, iteration: int, parameter: Node) -> np.ndarray:
-    if value is None or source is None:
-        return _counter(parameter, iteration)
-    return value if source[1] is None else source[1].cut(value, iteration)
+def _made(source: tuple[int, Slice | None] | None, inputs: Sequence[np.ndarray], parameter: Node) -> Callable[[int], np.ndarray]:
+    """What a Parameter is given in an iteration that counts or sees a part."""
+    if source is None or source[1] is None:
+        return lambda iteration: _counter(parameter, iteration)
+    return source[1].cut(inputs[source[0]])
 
 
 def _counter(parameter: Node, iteration: int) -> np.ndarray:

@@ -32,8 +32,7 @@ def define(
 
     def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
         a, b = align(a, b, auto_broadcast, 0)
-        with np.errstate(all="ignore"):
-            return np.asarray(function(a, b))
+        return np.asarray(function(a, b))
 
     kernel.__doc__ = f"{says} Source: {type}-{since}."
     definition = op(type, since, **flags)(kernel)

@@ -16,10 +16,9 @@ from irexec.ops.registry import op
 
 def _define(type: str, since: int, function: Callable[[np.ndarray], Any], says: str, *, through_float: bool = False, **flags: Any) -> None:
     def kernel(data: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            if through_float and data.dtype.kind in "iu":
-                return _whole(function(data.astype(np.float64)), data.dtype)
-            return np.asarray(function(data))
+        if through_float and data.dtype.kind in "iu":
+            return _whole(function(data.astype(np.float64)), data.dtype)
+        return np.asarray(function(data))
 
     kernel.__doc__ = f"{says} Source: {type}-{since}."
     definition = op(type, since, inplace=True, **flags)(kernel)

@@ -45,19 +45,31 @@ def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarr
     Raises:
         NodeError: a kernel refuses its inputs.
     """
+    # What comes of infinities and NaN is specified, and nothing to warn of.
+    with np.errstate(all="ignore"):
+        arrays = _targets(plan, _constants(plan), inputs, state)
+    return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
+
+
+def _constants(plan: Plan) -> list[Any]:
+    """What stands in the slots before a run."""
     slots: list[Any] = [None] * plan.slots
     for slot, array in plan.constants:
         slots[slot] = array
+    return slots
+
+
+def _targets(plan: Plan, slots: list[Any], inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
+    """The plan's targets, which may be memory of anything."""
     for slot, array in zip(plan.parameters, inputs, strict=True):
         if slot >= 0:
             slots[slot] = array
     staged = Staged(state)
-    # What comes of infinities and NaN is specified, and nothing to warn of.
-    with np.errstate(all="ignore"):
-        for step in plan.steps:
-            _do(step, slots, staged)
-    state.update(staged.written)
-    return [slots[slot].copy() if copied else slots[slot] for slot, copied in zip(plan.targets, plan.copied, strict=True)]
+    for step in plan.steps:
+        _do(step, slots, staged)
+    if staged.written:
+        state.update(staged.written)
+    return [slots[slot] for slot in plan.targets]
 
 
 def _do(step: Step, slots: list[Any], state: Staged) -> None:
@@ -88,11 +100,15 @@ def _handed(step: Step, state: Staged) -> dict[str, Any]:
 
 
 class PlanRunner:
-    """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out."""
+    """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
+
+    These are not copied: what a node with bodies gives counts as memory of anything, and is copied where the run ends.
+    """
 
     def __init__(self, planned: BodyPlan, state: State) -> None:
         self.node, self.body = planned.node, planned.body
         self._plan, self._state = planned.plan, state
+        self._slots = _constants(planned.plan)
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        return run(self._plan, inputs, self._state)
+        return _targets(self._plan, self._slots.copy(), inputs, self._state)
