@@ -112,10 +112,12 @@ class Slice:
         start = self.start + array.shape[axis] if self.start < 0 else self.start
         if self.stride < 0:
             start -= self.part - 1
-        before, stride, part = (slice(None),) * axis, self.stride, self.part
+        before, stride, part, size = (slice(None),) * axis, self.stride, self.part, array.shape[axis]
 
         def at(iteration: int) -> np.ndarray:
             first = start + iteration * stride
+            if first < 0 or first + part > size:
+                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis}, whose size is {size}; {self}")
             return array[(*before, slice(first, first + part))]
 
         return at
@@ -233,7 +235,11 @@ def _output(
     if cut is not None:
         if not parts:
             return _nothing(runner, index, cut)
-        return np.concatenate(parts[::-1] if cut.stride < 0 else parts, cut.axis)
+        axis = normal_axis(cut.axis, parts[0].ndim)
+        others = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
+        shapes = " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts)) if len(others) > 1 else ""
+        check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be put together along axis {axis}")
+        return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis)
     if results is not None:
         return results[result]
     # No iteration at all: what the first one would have been given.

@@ -231,6 +231,9 @@ def _interpolate_1_facts(
     pads_end: NonNegatives = (),
 ) -> Fact:
     check(mode != "area", "mode area is defined by no implementation")
+    if target_spatial_shape.shape is not None and all(isinstance(size, int) for size in target_spatial_shape.shape):
+        count = math.prod(size for size in target_spatial_shape.shape if isinstance(size, int))
+        check(count == len(axes), f"target_spatial_shape has {count} numbers for {len(axes)} axes")
     return Fact(data.element, _resized_shape(data, pads_begin, pads_end, axes, target_spatial_shape, None))
 
 

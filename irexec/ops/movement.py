@@ -296,6 +296,8 @@ def roll_7(data: np.ndarray, shift: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 @roll_7.facts
 def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
+    for what, fact in (("shift", shift), ("axes", axes)):
+        check(fact.shape is None or len(fact.shape) <= 1, f"{what} has rank {len(fact.shape or ())}, expected a scalar or one axis")
     places, steps = axes.ints(), shift.shape
     if data.shape is not None and places is not None:
         for axis in places:

@@ -84,12 +84,26 @@ def _do(step: Step, slots: list[Any], state: Staged) -> None:
         raise NodeError(f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason) from error
     except OpError as error:
         raise node_error(step.node, arrays, error) from error
+    except Exception as error:
+        if _is_too_large(error):
+            raise node_error(step.node, arrays, OpError(f"it needs more than memory or NumPy can hold: {error}")) from error
+        if not hasattr(error, "__notes__"):
+            # A fault of ours: it stays what it is, and says where it was.
+            error.add_note(f"in layer {step.node.id} {step.node.name!r} ({step.node.type} of {step.node.version})")
+        raise
     results = result if isinstance(result, tuple | list) else (result,)
     for i, slot in enumerate(step.outputs):
         if slot >= 0:
             slots[slot] = results[i] if step.elements is None else rounded(results[i], step.elements[i])
     for slot in step.frees:
         slots[slot] = None
+
+
+def _is_too_large(error: Exception) -> bool:
+    """NumPy has ValueError for sizes beyond 63 bits."""
+    return isinstance(error, MemoryError | OverflowError) or (
+        isinstance(error, ValueError) and ("Maximum allowed dimension" in str(error) or "array is too big" in str(error))
+    )
 
 
 def _handed(step: Step, state: Staged) -> dict[str, Any]:

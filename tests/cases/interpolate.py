@@ -118,6 +118,16 @@ ROWS += [
         id="1-D",
     ),
     refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 3", mode="area", says="area", id="area"),
+    refuses(
+        "Interpolate",
+        1,
+        "f32[1,2,4,5]",
+        [8, 9],
+        axes="2",
+        mode="nearest",
+        says="target_spatial_shape has 2 numbers for 1 axes",
+        id="too many sizes",
+    ),
     refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 4", mode="nearest", says="axis 4 is out of range", id="axis out of range"),
     # OpenVINO wants axes counted from the front. By hand: every number twice.
     case(

@@ -110,6 +110,7 @@ ROWS += [
     case("Identity", 16, typed("boolean", [True, False]), id="boolean"),
     case("Identity", 16, typed("string", ["a", ""]), gives=typed("string", ["a", ""]), id="text"),
     refuses("Reverse", 1, "f32[2,3]", [2], mode="index", says="axis 2 is out of range", id="axis out of range"),
+    refuses("Roll", 7, "f32[2,3]", "i64[2,3]", [0], says="shift has rank 2, expected a scalar or one axis", id="rank of shift"),
     refuses("Roll", 7, "f32[2,3]", 1, [2], says="axis 2 is out of range", id="axis out of range"),
 ]
 ROWS += [

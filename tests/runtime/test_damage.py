@@ -1,0 +1,63 @@
+"""Damage that shows only when a model runs: a sentence with the place, never what NumPy says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.errors import OpError
+from irexec.ir.elements import F32
+from irexec.ops.control import Slice, Wiring, _output
+from irexec.runtime.execute import run
+from irexec.tools.feeds import random_array
+
+IRS = Path(__file__).parent.parent / "data" / "openvino"
+
+
+@pytest.mark.parametrize(
+    ("ir", "pattern", "instead", "says"),
+    [
+        ("tensor_iterator", 'stride="1"', 'stride="7"', "port map: iteration 1 takes 7..8 of axis 1, whose size is 4"),
+        ("tensor_iterator", 'start="0"', 'start="-5"', "port map: iteration 0 takes -1..0 of axis 1, whose size is 4"),
+        ("loop", ' purpose="execution_condition"', "", "port map: iteration 3 takes -1..0 of axis 0, whose size is 3"),
+        ("operations/opset_16", r'strides="[^"]*"', 'strides="99999999999999999999"', "it needs more than memory or NumPy can hold"),
+        ("operations/detection", r'keep_top_k="[^"]*"', 'keep_top_k="99999999999999999999"', "it needs more than memory or NumPy can hold"),
+    ],
+)
+def test_a_run_says_what_is_wrong(ir: str, pattern: str, instead: str, says: str, tmp_path: Path) -> None:
+    text, changes = re.subn(pattern, instead, (IRS / f"{ir}.xml").read_text())
+    assert changes
+    (tmp_path / "m.xml").write_text(text)
+    shutil.copy((IRS / f"{ir}.xml").with_suffix(".bin"), tmp_path / "m.bin")
+    with pytest.raises(irexec.NodeError, match=re.escape(says)):
+        compiled = irexec.compile_model(irexec.read_model(tmp_path / "m.xml"))
+        compiled([random_array(port, 0) for port in compiled.inputs])
+
+
+def test_iterations_that_do_not_go_together() -> None:
+    wiring = Wiring(sources=[], backs=[], outputs=[(0, Slice(axis=-1, start=0, end=-1, stride=1, part=1))], condition=None)
+    parts = [np.zeros((2, 1)), np.zeros((2, 5)), np.zeros((3, 1))]
+    with pytest.raises(
+        OpError, match=re.escape("iterations give shapes [2, 1] and [2, 5] and [3, 1], which cannot be put together along axis 1")
+    ):
+        _output(None, wiring, 0, None, parts, ())
+
+
+def test_a_fault_of_ours_says_where_it_was() -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter(F32, (2,), "x"), name="here"))
+    plan = irexec.compile_model(builder.model(), optimize=False)._plan((), None)
+
+    def broken(*_: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("no reason")
+
+    steps = [dataclasses.replace(step, call=broken) for step in plan.steps]
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(dataclasses.replace(plan, steps=steps), [np.zeros(2, np.float32)], {})
+    assert caught.value.__notes__ == ["in layer 1 'here' (Relu of opset1)"]
