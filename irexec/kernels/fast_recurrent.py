@@ -119,6 +119,17 @@ def over_time(
     return outputs, *(state.reshape(count, size, batch).transpose(2, 0, 1) for state in last)
 
 
+def one_step(packed: Packed, x: np.ndarray, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """X (B, I) and states (B, S) to the states (B, S) that follow."""
+    hidden = np.empty((2, *states[0].T.shape), x.dtype)
+    hidden[0], *cells = (state.T for state in states)
+    gates = np.dot(packed.inputs[0].T, x.T)
+    gates += packed.bias[0][:, None]
+    cell = cells[0].copy() if cells else None
+    packed.take(packed, gates.reshape(1, len(gates) // hidden.shape[1], *hidden[0].shape), hidden, cell)
+    return (hidden[1].T,) if cell is None else (hidden[1].T, cell.T)
+
+
 def _turned(x: np.ndarray, backwards: bool, places: np.ndarray | None) -> np.ndarray:
     """Sequences (B, T, ...) from the end to the start if ``backwards``; where their ends differ, by ``places``."""
     if not backwards:

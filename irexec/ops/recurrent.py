@@ -301,6 +301,47 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
+def _fast_cell(weights: Sequence[Fact | None], states: int, biases: int, pack: Pack) -> Callable[..., Any] | None:
+    """A cell by packed weights, if they are known."""
+    w, r, b = (None if fact is None else fact.known for fact in weights)
+    if w is None or r is None or (b is None and weights[2] is not None):
+        return None
+    bias = np.zeros(biases * r.shape[1], r.dtype) if b is None else b
+    packed = pack(*(_wide(array)[None] for array in (w, r, bias)), False)
+
+    def run(x: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+        results = fast_recurrent.one_step(packed, _wide(x), [_wide(state) for state in inputs[:states]])
+        return results if results[0].dtype == x.dtype else tuple(result.astype(x.dtype) for result in results)
+
+    return run
+
+
+@lstm_cell_1.bind
+def _bind_lstm_cell_1(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, p: Fact | None = None, *,
+    activations: Names, clip: float, input_forget: bool, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    plain = p is not None or input_forget or not _are(activations, LSTM, clip)
+    return None if plain else _fast_cell([w, r, b], 2, 4, fast_recurrent.lstm)
+
+
+@lstm_cell_4.bind
+def _bind_lstm_cell_4(
+    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, activations: Names,
+    clip: float, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    return _fast_cell([w, r, b], 2, 4, fast_recurrent.lstm) if _are(activations, LSTM, clip) else None
+
+
+@gru_cell_3.bind
+def _bind_gru_cell_3(
+    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, activations: Names, clip: float,
+    linear_before_reset: bool, **rest: Any,
+) -> Callable[..., Any] | None:  # fmt: skip
+    biases, pack = (4, fast_recurrent.gru_after) if linear_before_reset else (3, fast_recurrent.gru)
+    return _fast_cell([w, r, b], 1, biases, pack) if _are(activations, GRU, clip) else None
+
+
 @lstm_sequence_5.bind
 def _bind_lstm_sequence_5(
     x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *,
