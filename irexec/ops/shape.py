@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, is_static, join, low, may_equal, shape_text, span
 from irexec.ir.elements import I64, Element, element
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
+from irexec.ops.registry import OpDef, op
 from irexec.ops.rules import check_integers, length, normal_axes, open_shape
 
 IndexType = Literal["i64", "i32"]
@@ -233,3 +234,18 @@ def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
     if known is None:
         return Fact(data.element, open_shape(None if amount is None else len(data.shape) + amount))
     return Fact(data.element, _unsqueezed(data.shape, known))
+
+
+def _bind_known(definition: OpDef) -> None:
+    """Where the shapes are known, the shape of the result is not found anew on every run."""
+
+    @definition.bind
+    def known(data: Fact, *rest: Fact, **attributes: Any) -> Callable[..., Any] | None:
+        if not data.is_static or definition.facts_rule is None:
+            return None
+        shape = definition.facts_rule(data, *rest, **attributes).shape
+        return None if not is_static(shape) else lambda data, *rest: data.reshape(shape)
+
+
+for _definition in (reshape_1, squeeze_1, squeeze_15, unsqueeze_1):
+    _bind_known(_definition)
