@@ -22,7 +22,7 @@ def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None =
     Raises:
         ConversionError: the file cannot be read, is no sound model, or has operators that cannot be
             translated, each of which is named; or the package onnx is not installed.
-        InputError: a shape is none.
+        InputError: there is no such input, or a shape is none.
     """
     try:
         from converters.onnx.translate import translate

@@ -13,7 +13,7 @@ from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, ShapeLike, partial_shape
-from irexec.errors import ConversionError, UnsupportedError
+from irexec.errors import ConversionError, InputError, UnsupportedError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.graph import Value
 
@@ -52,7 +52,7 @@ class _Graph(Scope):
         infos = [info for info in self.graph.input if info.name not in self.initialisers]
         for name in self.inputs:
             if all(info.name != name for info in infos):
-                raise ConversionError(f"there is no input {name!r}: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")
+                raise InputError(f"there is no input {name!r}: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")
         for info in infos:
             if info.name in self.values:
                 raise ConversionError(f"two inputs of the graph are called {info.name!r}")

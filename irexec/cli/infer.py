@@ -204,6 +204,8 @@ def _save(path: str, results: Mapping[str, np.ndarray]) -> None:
 
 def _agreements(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted) -> list[Agreement]:
     reference = load(wanted.reference or "")
+    if not reference:
+        raise InputError(f"{wanted.reference} holds no arrays to compare with")
     if "" in reference:
         reference = {compiled.outputs[0].name: reference[""]}
     named = set(compiled.outputs[0].names if len(compiled.outputs) == 1 else ())

@@ -117,7 +117,7 @@ class Slice:
         def at(iteration: int) -> np.ndarray:
             first = start + iteration * stride
             if first < 0 or first + part > size:
-                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis}, whose size is {size}; {self}")
+                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis}, whose size is {size}")
             return array[(*before, slice(first, first + part))]
 
         return at

@@ -36,6 +36,8 @@ class Feed:
 def parse_feed(text: str) -> Feed:
     """``name=source`` or ``source``. A name may hold ``=``: the source is what follows the last one."""
     name, equals, source = text.rpartition("=")
+    if not source:
+        raise InputError(f"-i {text!r} names no file")
     return Feed(name or None, source) if equals else Feed(None, text)
 
 
@@ -105,15 +107,20 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
             raise ModelError(f"{path}: not a readable .npy or .npz: it starts with {start!r}")
         read = np.load(path, allow_pickle=False)
         if isinstance(read, np.ndarray):
-            return {"": read}
+            return {"": _native(read)}
         with read:
-            return {name: read[name] for name in read.files}
+            return {name: _native(read[name]) for name in read.files}
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ModelError(f"{path}: not a readable .npy or .npz: {error}") from None
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """The same numbers in this machine's order of bytes."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def random_array(port: Port, seed: int) -> np.ndarray:

@@ -28,15 +28,16 @@ class TensorLine:
 def describe(name: str, array: np.ndarray) -> TensorLine:
     """A tensor in one line."""
     first = tuple(array.ravel()[:4].tolist())
+    kind = "string" if array.dtype == object else str(array.dtype)
     if array.size == 0 or array.dtype.kind not in "fiub":
-        return TensorLine(name, str(array.dtype), array.shape, None, None, None, 0, first)
+        return TensorLine(name, kind, array.shape, None, None, None, 0, first)
     numbers = array.astype(np.float64)
     nans = int(np.isnan(numbers).sum())
     finite = numbers[~np.isnan(numbers)]
     if finite.size == 0:
-        return TensorLine(name, str(array.dtype), array.shape, None, None, None, nans, first)
+        return TensorLine(name, kind, array.shape, None, None, None, nans, first)
     with np.errstate(all="ignore"):
-        return TensorLine(name, str(array.dtype), array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first)
+        return TensorLine(name, kind, array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first)
 
 
 @dataclass(frozen=True)

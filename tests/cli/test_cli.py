@@ -211,9 +211,7 @@ def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x00\x01 no model")
     assert "not an ONNX model" in complained(capsys, "convert", tmp_path / "m.onnx", code=3)
     assert "cannot be read" in complained(capsys, "convert", tmp_path / "nowhere.onnx", code=3)
-    assert "there is no input 'z'" in complained(
-        capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]", code=3
-    )
+    assert "there is no input 'z'" in complained(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]")
     assert list(tmp_path.glob("*.xml")) == []
 
 
@@ -297,6 +295,15 @@ def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_
     assert "odd.npz: there is no input 'y'" in err
 
 
+def test_arrays_as_other_machines_write_them(capsys: Capture, tmp_path: Path) -> None:
+    np.save(tmp_path / "big.npy", np.zeros((1, 1, 8, 8), ">f4"))
+    assert "[1,10]" in said(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "big.npy")
+    assert "names no file" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "picture=")
+    np.savez(tmp_path / "none.npz")
+    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--assert", tmp_path / "none.npz")
+    assert "none.npz holds no arrays to compare with" in err
+
+
 def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "folder.npz").mkdir()
     err = complained(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz", code=3)
@@ -314,6 +321,13 @@ def test_a_constant_that_cannot_be_read_is_named(capsys: Capture) -> None:
 def test_nothing_trails_in_a_file(capsys: Capture) -> None:
     for text in (said(capsys, "ops"), said(capsys, "infer", MODEL, "-i", "random")):
         assert text.splitlines() == [line.rstrip() for line in text.splitlines()]
+
+
+def test_texts_are_called_strings(capsys: Capture) -> None:
+    outputs = json.loads(said(capsys, "infer", IRS / "operations" / "text.xml", "-i", "random", "--json"))["outputs"]
+    kinds = {output["type"] for output in outputs}
+    assert "string" in kinds
+    assert "object" not in kinds
 
 
 def test_debug_may_stand_anywhere(capsys: Capture) -> None:
