@@ -311,6 +311,30 @@ def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_in_the_middle_of_writing_leaves_nothing(name: str, code: int, tmp_path: Path) -> None:
+    """The process signals itself when the files are open and half-written."""
+    program = f"""
+import signal
+from irexec.cli.main import main
+from irexec.io.writer import Writer
+
+written = Writer.document
+
+def stopped(self, model):
+    written(self, model)
+    signal.raise_signal(signal.{name})
+
+Writer.document = stopped
+main()
+"""
+    words = [sys.executable, "-c", program, "convert", str(DIGITS / "classifier.onnx"), "-o", str(tmp_path / "m.xml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_constant_that_cannot_be_read_is_named(capsys: Capture) -> None:
     assert run(["inspect", str(DIGITS / "damaged.xml"), "--weights"]) == 3
     out, err = capsys.readouterr()
