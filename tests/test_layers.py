@@ -25,6 +25,7 @@ _LAYERS = {
 _LAYERS["api"] = {"errors", "ir", "io", "analysis"}
 _LAYERS["cli"] = set(_LAYERS) | {"__init__"}
 _LAYERS["__init__"] = set(_LAYERS) - {"cli"}
+_LAYERS["__main__"] = {"cli"}
 _ONLY = {
     "lxml": ("irexec/io/",),
     "click": ("irexec/cli/",),

@@ -44,10 +44,9 @@ def test_help_reads_well(capsys: Capture) -> None:
         assert "Usage: irexec" in said(capsys, command, "--help")
 
 
-def test_it_is_a_program() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from irexec.cli.main import main; main()", "--version"], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("how", [["-m", "irexec"], ["-c", "from irexec.cli.main import main; main()"]])
+def test_it_is_a_program(how: list[str]) -> None:
+    done = subprocess.run([sys.executable, *how, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"irexec, version {irexec.__version__}"
 
 
