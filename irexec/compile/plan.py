@@ -16,6 +16,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.analysis.propagate import Inference
+from irexec.compile.sequences import as_sequence
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir.elements import F16, Element
 from irexec.ir.facts import Fact
@@ -191,15 +192,19 @@ class _Planner:
             raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
         bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
         state = next((name for name, kind in definition.handed.items() if kind is Variables), None)
-        call = self._call(node, definition, facts, attributes) if not bodies and state is None else _with(definition, attributes)
+        sequence = None
+        if bodies and self.optimize:
+            sequence = as_sequence(next(iter(bodies.values())), facts, [self._fact(value) for value in node.outputs])
+        handed = bool(bodies) or state is not None
+        call = sequence or (_with(definition, attributes) if handed else self._call(node, definition, facts, attributes))
         static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
-        check = None if static or bodies or state else _with(definition.facts_rule, attributes)
+        check = None if static or handed else _with(definition.facts_rule, attributes)
         elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
         outputs = tuple(self.slots.get(value, -1) for value in node.outputs)
         inputs = tuple(self.slots[value] for value in node.inputs if value is not None)
         types = tuple(fact.element for fact in facts)
         rounds = any(elements) and not definition.view
-        return Step(node, call, inputs, outputs, frees, elements if rounds else None, check, types, bodies, state)
+        return Step(node, call, inputs, outputs, frees, elements if rounds else None, check, types, {} if sequence else bodies, state)
 
     def _input_fact(self, value: Value | None) -> Fact:
         if value is None:
