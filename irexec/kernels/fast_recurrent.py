@@ -207,15 +207,15 @@ def _gru_after(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.n
     bias[...] = 0 if packed.hidden_bias is None else packed.hidden_bias.reshape(*candidate.shape[:-1], 1)
     multiplied = _product(packed.recurrence[0], total)
     add, exp, divide, tanh, multiply, subtract = np.add, np.exp, np.divide, np.tanh, np.multiply, np.subtract
-    for gate, before, after in zip(gates, hidden, hidden[1:], strict=False):
+    for gate, new, before, after in zip(gates[:, :2], gates[:, 2], hidden, hidden[1:], strict=False):
         multiplied(before)
-        add(both, gate[:2], both)
+        add(both, gate, both)
         exp(both, both)
         add(both, ones, both)
         divide(ones, both, both)
         add(candidate, bias, candidate)
         multiply(candidate, reset, candidate)
-        add(candidate, gate[2], candidate)
+        add(candidate, new, candidate)
         tanh(candidate, candidate)
         subtract(before, candidate, after)
         multiply(after, update, after)
@@ -228,15 +228,15 @@ def _gru(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray
     ones, part = np.ones_like(both), np.empty_like(candidate)
     multiplied, again = _product(packed.recurrence[0], both), _product(packed.recurrence[1], total[2:])
     add, exp, divide, tanh, multiply, subtract = np.add, np.exp, np.divide, np.tanh, np.multiply, np.subtract
-    for gate, before, after in zip(gates, hidden, hidden[1:], strict=False):
+    for gate, new, before, after in zip(gates[:, :2], gates[:, 2], hidden, hidden[1:], strict=False):
         multiplied(before)
-        add(both, gate[:2], both)
+        add(both, gate, both)
         exp(both, both)
         add(both, ones, both)
         divide(ones, both, both)
         multiply(before, reset, part)
         again(part)
-        add(candidate, gate[2], candidate)
+        add(candidate, new, candidate)
         tanh(candidate, candidate)
         subtract(before, candidate, after)
         multiply(after, update, after)
@@ -245,8 +245,8 @@ def _gru(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray
 
 def _rnn(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray | None) -> None:
     total = np.empty(gates.shape[1:], gates.dtype)
-    multiplied = _product(packed.recurrence[0], total)
-    for gate, before, after in zip(gates, hidden, hidden[1:], strict=False):
+    sums, multiplied = total[0], _product(packed.recurrence[0], total)
+    for gate, before, after in zip(gates[:, 0], hidden, hidden[1:], strict=False):
         multiplied(before)
-        np.add(total, gate, total)
-        np.tanh(total[0], after)
+        np.add(sums, gate, sums)
+        np.tanh(sums, after)
