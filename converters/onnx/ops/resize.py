@@ -28,14 +28,15 @@ class _Request:
     def __init__(
         self, b: Context, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None, policy: str = "stretch"
     ) -> None:
-        if (scales is None) == (sizes is None):
+        given = sizes if scales is None else scales
+        if given is None or (scales is not None and sizes is not None):
             raise OpError("either scales or sizes must be given")
         if policy not in _POLICIES:
             raise OpError(f"keep_aspect_ratio_policy {policy!r} is none of {', '.join(_POLICIES)}")
         self.b, self.x, self.axes, self.policy = b, x, list(axes), policy if sizes is not None else "stretch"
         self.by_scale = scales is not None
-        self.given: Value = scales if scales is not None else sizes  # type: ignore[assignment]
-        known = b.known(self.given)
+        self.given = given
+        known = b.known(given)
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
             raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {len(self.axes)} axes")
