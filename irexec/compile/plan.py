@@ -217,9 +217,9 @@ class _Planner:
         if self.optimize and definition.alone_rule is not None and not any(value in self.slots for value in node.outputs[1:]):
             return _with(definition.alone_rule, attributes)
         if self.optimize and definition.bind_rule is not None:
-            bound = definition.bind_rule(*facts, **attributes)
+            bound: Callable[..., Any] | None = definition.bind_rule(*facts, **attributes)
             if bound is not None:
-                return bound  # type: ignore[no-any-return]
+                return bound
         if definition.widen and any(fact.element is None or fact.element is F16 for fact in facts):
             return _with(definition, attributes)
         # A run ignores floating-point errors as a whole, so that no step has to.

@@ -43,7 +43,7 @@ class _Match:
 
     def __init__(self, planned: BodyPlan, cell: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> None:
         self.cell, self.inputs, self.outputs, self.plan = cell, inputs, outputs, planned.plan
-        self.wiring = Wiring.of(planned)  # type: ignore[arg-type]
+        self.wiring = Wiring.of(planned.node, planned.body)
         self.states = _STATES[cell.node.type]
         self.makers = {slot: step for step in planned.plan.steps for slot in step.outputs}
         constants = dict(planned.plan.constants)

@@ -32,10 +32,10 @@ def clamp_1(data: np.ndarray, *, min: float, max: float) -> np.ndarray:
     return np.clip(data, data.dtype.type(low), data.dtype.type(high))
 
 
-def _whole(bound: float, round_: object, limits: np.iinfo) -> int:
+def _whole(bound: float, round_: Callable[[float], int], limits: np.iinfo) -> int:
     if math.isinf(bound) or bound >= limits.max or bound <= limits.min:
         return limits.max if bound > 0 else limits.min
-    return int(round_(bound))  # type: ignore[operator]
+    return round_(bound)
 
 
 @clamp_1.facts

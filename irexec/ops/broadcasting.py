@@ -149,14 +149,14 @@ def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: str) -> np.ndarray:
+def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: PadMode) -> np.ndarray:
     pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "constant":
         fill = np.zeros((), data.dtype) if value is None else value.reshape(-1)[0]
         grown = np.pad(data, added, mode="constant", constant_values=fill)
     else:
-        grown = np.pad(data, added, mode=mode)  # type: ignore[call-overload]
+        grown = np.pad(data, added, mode=mode)
     # np.pad copies, so that a part of it is nobody else's.
     return grown[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, grown.shape, strict=True))]
 

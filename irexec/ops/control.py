@@ -150,9 +150,8 @@ class Wiring:
     condition: int | None
 
     @staticmethod
-    def of(runner: Runner) -> Wiring:
+    def of(node: Node, body: Body) -> Wiring:
         """Read the port maps and back edges of a body."""
-        body, node = runner.body, runner.node
         results = {result.id: i for i, result in enumerate(body.graph.results)}
         entries = {entry.internal: entry for entry in body.port_maps if entry.kind == "input"}
         parameters = {parameter.id for parameter in body.graph.parameters}
@@ -189,7 +188,7 @@ def _node_outputs(body: Body, node: Node, results: dict[int, int]) -> Iterator[t
 
 def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, goes_on: bool) -> tuple[np.ndarray, ...]:
     """Run the body ``trips`` times (without end if negative) or until its condition fails."""
-    wiring = Wiring.of(runner)
+    wiring = Wiring.of(runner.node, runner.body)
     fed = [None if source is None else inputs[source[0]] for source in wiring.sources]
     # What changes from one iteration to the next: counters and parts, what is fed back, what is put together.
     parameters = runner.body.graph.parameters
@@ -280,7 +279,7 @@ def _loop_5_facts(trip_count: Fact, execution_condition: Fact, *inputs: Fact, bo
     limit: Size = ANY if trips is None or trips < 0 else trips
     if condition is not None and condition.size and not bool(condition.reshape(-1)[0]):
         limit = 0
-    wiring = Wiring.of(body)
+    wiring = Wiring.of(body.node, body.body)
     results = _settle(body, wiring, [trip_count, execution_condition, *inputs])
     going = wiring.condition is None or _is_true(results[wiring.condition])
     exact = going and condition is not None
@@ -295,7 +294,7 @@ def _is_true(fact: Fact) -> bool:
 @op("TensorIterator", since=1, view=True)
 def tensor_iterator_1(*inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ...]:
     """Runs ``body`` once for each part of its sliced inputs; see Loop. Source: TensorIterator-1."""
-    wiring = Wiring.of(body)
+    wiring = Wiring.of(body.node, body.body)
     counts = {cut.iterations(inputs[index].shape[normal_axis(cut.axis, inputs[index].ndim)]) for index, cut in _cuts(wiring)}
     check(len(counts) <= 1, f"the sliced inputs have different numbers of parts: {sorted(map(str, counts))}")
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
@@ -303,7 +302,7 @@ def tensor_iterator_1(*inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ..
 
 @tensor_iterator_1.facts
 def _tensor_iterator_1_facts(*inputs: Fact, body: Any) -> tuple[Fact, ...]:
-    wiring = Wiring.of(body)
+    wiring = Wiring.of(body.node, body.body)
     results = _settle(body, wiring, inputs)
     times: Size | None = None
     for index, cut in _cuts(wiring):

@@ -74,7 +74,8 @@ class _Pool:
     def place(self, shape: Sequence[int]) -> tuple[Pads, tuple[int, ...]]:
         """The padding and the number of windows for data of a shape."""
         pads = resolve_pads(self.auto_pad, shape[2:], self.kernel, self.strides, self.dilations, self.begins, self.ends)
-        return pads, tuple(int(size) for size in self.sizes(shape[2:]))  # type: ignore[arg-type]
+        # Of sizes that are known the counts are too.
+        return pads, tuple(low(size) for size in self.sizes(shape[2:]))
 
 
 def _rounded_up(count: Size, size: Size, kernel: int, stride: int, dilation: int) -> Size:

@@ -36,9 +36,10 @@ def convert_promote_types_14(
     integer become ``u64_integer_promotion_target``. Source: ConvertPromoteTypes-14.
     """
     first, second = elements
-    check(first is not None and second is not None, "the element types are not known")
+    if first is None or second is None:
+        raise OpError("the element types are not known")
     scalars = (input_0.ndim == 0, input_1.ndim == 0)
-    common = _common(first, second, scalars, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)  # type: ignore[arg-type]
+    common = _common(first, second, scalars, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
     return converted(input_0, common), converted(input_1, common)
 
 
