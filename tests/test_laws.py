@@ -55,7 +55,7 @@ def test_law(law: Callable[[Case, tuple[np.ndarray, ...]], None], family: str, r
 
 @pytest.mark.parametrize(("family", "row"), _FACTS)
 def test_facts(family: str, row: FactsCase, live: bool) -> None:
-    facts = infer(row, row.inputs)  # type: ignore[arg-type]
+    facts = infer(row, row.inputs)
     if row.gives is not None:
         assert [f"{f.element or '?'}{shape_text(f.shape)}" for f in facts] == list(row.gives)
         return
@@ -86,5 +86,5 @@ def _assert_as_tight(ours: object, theirs: object, text: str) -> None:
 @pytest.mark.parametrize("row", _REFUSALS)
 def test_refusal(row: Refusal) -> None:
     with pytest.raises(OpError) as caught:
-        infer(row, row.inputs)  # type: ignore[arg-type]
+        infer(row, row.inputs)
     assert row.says in str(caught.value)

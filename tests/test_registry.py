@@ -38,7 +38,7 @@ def test_the_readme_says_how_many() -> None:
 @pytest.mark.parametrize("definition", definitions(), ids=_id)
 def test_is_complete(definition: OpDef) -> None:
     assert definition.kernel.__doc__
-    assert definition.facts_rule is not None
+    assert callable(getattr(definition, "facts_rule", None))
     if definition.type in _IN_GRAPHS:
         return
     rows = [row for row in _ROWS if (row.type, row.since) == (definition.type, definition.since)]

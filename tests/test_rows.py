@@ -107,7 +107,7 @@ def _takes(row: Case, name: str) -> bool:
         return False
     facts = [Fact(element(name), fact.shape) if fact.element and fact.element.is_float else fact for fact in exact_facts(row)]
     try:
-        infer(row, facts)  # type: ignore[arg-type]
+        infer(row, facts)
     except OpError:
         return False
     return True
@@ -130,7 +130,7 @@ def _has_nothing(row: Case) -> bool:
 def _takes_a_scalar(row: Case) -> bool:
     facts = exact_facts(row)
     try:
-        infer(row, [Fact(facts[0].element, ()), *facts[1:]])  # type: ignore[arg-type]
+        infer(row, [Fact(facts[0].element, ()), *facts[1:]])
     except OpError:
         return False
     return True
@@ -154,7 +154,7 @@ def _axes(definition: OpDef, rows: list[Case]) -> Iterator[str]:
 
 
 def _is_open(row: FactsCase) -> bool:
-    return not all(is_static(fact.shape) for fact in (*row.inputs, *infer(row, row.inputs)))  # type: ignore[arg-type]
+    return not all(is_static(fact.shape) for fact in (*row.inputs, *infer(row, row.inputs)))
 
 
 def _knowledge(definition: OpDef, rows: list[Case]) -> Iterator[str]:

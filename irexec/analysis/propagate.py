@@ -116,7 +116,7 @@ class Walker:
         definition.check_arity(len(inputs))
         attributes = definition.read_attributes(node.attributes, [fact.element for fact in inputs])
         handed = self._handed(definition, node)
-        ruled = definition.facts_rule(*inputs, **attributes, **handed)  # type: ignore[misc]
+        ruled = definition.facts_rule(*inputs, **attributes, **handed)
         outputs = as_tuple(ruled)
         if not node.bodies:
             outputs = with_values(definition, inputs, attributes | handed, outputs)

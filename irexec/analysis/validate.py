@@ -21,6 +21,7 @@ from irexec.analysis.findings import (
     UNKNOWN_VERSION,
     WRONG_INPUTS,
     Finding,
+    Severity,
     at,
     of_problem,
 )
@@ -94,8 +95,8 @@ def _attribute_findings(node: Node) -> Iterator[Finding]:
         yield at(node, UNKNOWN_VERSION if is_known_type(node.type) else UNKNOWN_TYPE, str(error))
         return
     for problem in definition.parse(node.attributes)[1]:
-        severity = "warning" if problem.kind == "unknown" else "error"
-        yield at(node, _ATTRIBUTE_CODES[problem.kind], problem.message, severity=severity)  # type: ignore[arg-type]
+        severity: Severity = "warning" if problem.kind == "unknown" else "error"
+        yield at(node, _ATTRIBUTE_CODES[problem.kind], problem.message, severity=severity)
 
 
 def _damaged(model: Model) -> set[Node]:

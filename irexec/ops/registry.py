@@ -107,7 +107,7 @@ class OpDef:
     stateful: bool = False
     tolerance: float = 1e-6
     ignores: tuple[str, ...] = ()
-    facts_rule: Callable[..., Any] | None = None
+    facts_rule: Callable[..., Any] = field(init=False, repr=False)
     bind_rule: Callable[..., Any] | None = None
     alone_rule: Callable[..., Any] | None = None
     by_name: dict[str, Attribute] = field(default_factory=dict)

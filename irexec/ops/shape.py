@@ -241,7 +241,7 @@ def _bind_known(definition: OpDef) -> None:
 
     @definition.bind
     def known(data: Fact, *rest: Fact, **attributes: Any) -> Callable[..., Any] | None:
-        if not data.is_static or definition.facts_rule is None:
+        if not data.is_static:
             return None
         shape = definition.facts_rule(data, *rest, **attributes).shape
         return None if not is_static(shape) else lambda data, *rest: data.reshape(shape)

@@ -224,7 +224,7 @@ def test_what_the_converter_warns_of_is_a_line(capsys: Capture, tmp_path: Path) 
 def as_program(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     words = [sys.executable, "-c", "from irexec.cli.main import main; main()", *map(str, arguments)]
-    return subprocess.run(words, text=True, stderr=subprocess.PIPE, check=False, **how)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(words, text=True, stderr=subprocess.PIPE, check=False, **how)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_nothing_else_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     def spy(file: object, *arguments: object, **options: object) -> object:
         opened.append(str(file))
-        return real(file, *arguments, **options)  # type: ignore[call-overload]
+        return real(file, *arguments, **options)
 
     monkeypatch.setattr(builtins, "open", spy)
     model = irexec.read_model(tmp_path / "m.xml")

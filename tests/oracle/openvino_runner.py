@@ -264,7 +264,7 @@ def infer_case(row: FactsCase) -> tuple[str, ...]:
             sources.append((text.constant(fact.element, fact.value), 0))
         else:
             sources.append((text.parameter(fact.element or F32, write_shape(fact.shape)), 0))
-    ours = as_tuple(infer(row, row.inputs))  # type: ignore[arg-type]
+    ours = as_tuple(infer(row, row.inputs))
     node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in ours])
     for i in range(len(ours)):
         text.layer("Result", "opset1", {}, [(node, len(sources) + i)], [])

@@ -15,7 +15,7 @@ from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, rounded, with_values
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
-from tests.support.cases import Case
+from tests.support.cases import Case, Row
 
 Arrays = Sequence[np.ndarray]
 
@@ -27,12 +27,10 @@ def exact_facts(row: Case) -> list[Fact]:
     return [Fact(x.element, x.array.shape, x.array) for x in row.inputs]
 
 
-def infer(row: Case, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+def infer(row: Row, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What the facts rule says of the row's operation."""
     definition = row.definition
-    rule = definition.facts_rule
-    assert rule is not None
-    return as_tuple(rule(*facts, **definition.read_attributes(row.attributes, [fact.element for fact in facts])))
+    return as_tuple(definition.facts_rule(*facts, **definition.read_attributes(row.attributes, [fact.element for fact in facts])))
 
 
 def attributes_of(row: Case) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def deformable(d: Draw, type: str, since: int) -> Case:
     names = ("strides", "dilations", "pads_begin", "pads_end")
     out = window_sizes(sizes, kernel, *(attributes[name] for name in names), attributes["auto_pad"] or "explicit")
     batch, taps = d.size(1, 2), int(np.prod(kernel))
-    offsets = [batch, 2 * parts * taps, *map(int, out)]  # type: ignore[arg-type]
+    offsets = [batch, 2 * parts * taps, *map(int, out)]
     inputs = [d.tensor([batch, 4, *sizes], kind), d.pick(d.tensor, d.steps)(offsets, kind, -2, 2)]
     inputs.append(d.tensor([d.pick(2, 4), 4 // group, *kernel], kind))
     extra: dict[str, Any] = {"group": group, "deformable_group": parts}
