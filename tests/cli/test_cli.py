@@ -130,6 +130,15 @@ def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -
     assert [line["name"] for line in json.loads(text)["outputs"]] == ["Relu_6", "2", "MaxPool_7:0"]
 
 
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "self", "a/b"])
+def test_a_result_may_have_any_name(name: str, tmp_path: Path, capsys: Capture) -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.constant([1.0, 2.0], names=[name]))
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    said(capsys, "infer", tmp_path / "m.xml", "-o", tmp_path / "out.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")[name], [1, 2])
+
+
 def test_random_is_the_same_for_the_same_seed(capsys: Capture) -> None:
     first, again = (said(capsys, "infer", MODEL, "-i", "random", "--seed", 5, "--json") for _ in range(2))
     other = said(capsys, "infer", MODEL, "-i", "random", "--seed", 6, "--json")
