@@ -180,39 +180,15 @@ def _count(keep_top_k: int, top_k: int, images: Size, classes: Size, scores: Siz
 
 
 @detection_output_1.facts
-def _detection_output_1_facts(
-    box_logits: Fact,
-    class_preds: Fact,
-    proposals: Fact,
-    aux_class_preds: Fact | None = None,
-    aux_box_preds: Fact | None = None,
-    *,
-    num_classes: int,
-    **attributes: Any,
-) -> Fact:
-    return _facts(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, num_classes, **attributes)
-
-
 @detection_output_8.facts
-def _detection_output_8_facts(
+def _detection_output_facts(
     box_logits: Fact,
     class_preds: Fact,
     proposals: Fact,
     aux_class_preds: Fact | None = None,
     aux_box_preds: Fact | None = None,
-    **attributes: Any,
-) -> Fact:
-    return _facts(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, None, **attributes)
-
-
-def _facts(
-    box_logits: Fact,
-    class_preds: Fact,
-    proposals: Fact,
-    aux_class_preds: Fact | None,
-    aux_box_preds: Fact | None,
-    num_classes: int | None,
     *,
+    num_classes: int | None = None,
     keep_top_k: Ints,
     top_k: int,
     share_location: bool,

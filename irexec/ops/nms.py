@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,96 +125,70 @@ def non_max_suppression_1(
     return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, "i64")[0]
 
 
-@non_max_suppression_1.facts
-def _non_max_suppression_1_facts(
+@op("NonMaxSuppression", since=3, tolerance=1e-5, followed=False)
+def non_max_suppression_3(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    max_output_boxes_per_class: np.ndarray | None = None,
+    iou_threshold: np.ndarray | None = None,
+    score_threshold: np.ndarray | None = None,
+    *,
+    box_encoding: Encoding = "corner",
+    sort_result_descending: bool = True,
+    output_type: IndexType = "i64",
+) -> np.ndarray:
+    """NonMaxSuppression-1 with a choice of the result's integers. Source: NonMaxSuppression-3 and -4."""
+    thresholds = (iou_threshold, score_threshold, None)
+    return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)[0]
+
+
+@op("NonMaxSuppression", since=5, tolerance=1e-5)
+def non_max_suppression_5(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    max_output_boxes_per_class: np.ndarray | None = None,
+    iou_threshold: np.ndarray | None = None,
+    score_threshold: np.ndarray | None = None,
+    soft_nms_sigma: np.ndarray | None = None,
+    *,
+    box_encoding: Encoding = "corner",
+    sort_result_descending: bool = True,
+    output_type: IndexType = "i64",
+) -> Selected:
+    """NonMaxSuppression-1 that also gives triplets of batch, class, score in f32, and the number of boxes.
+
+    With a positive ``soft_nms_sigma`` an overlap lowers scores by exp(-0.5 IoU² / sigma) and ``iou_threshold`` plays no part.
+    Source: NonMaxSuppression-5 and -9; OpenVINO runs version 5 as version 9 (the older reference also applies the threshold).
+    """
+    thresholds = (iou_threshold, score_threshold, soft_nms_sigma)
+    return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)
+
+
+non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, followed=False)(non_max_suppression_3.kernel)
+non_max_suppression_9 = op("NonMaxSuppression", since=9, tolerance=1e-5)(non_max_suppression_5.kernel)
+
+
+@non_max_suppression_5.facts
+@non_max_suppression_9.facts
+def _selected_facts(
     boxes: Fact,
     scores: Fact,
     max_output_boxes_per_class: Fact | None = None,
     iou_threshold: Fact | None = None,
     score_threshold: Fact | None = None,
+    soft_nms_sigma: Fact | None = None,
     *,
-    box_encoding: Encoding = "corner",
-    sort_result_descending: bool = True,
-) -> Fact:
-    return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold), "i64")[0]
+    output_type: IndexType = "i64",
+    **others: Any,
+) -> Facts:
+    return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold, soft_nms_sigma), output_type)
 
 
-def _define_middle(since: int) -> None:
-    def kernel(
-        boxes: np.ndarray,
-        scores: np.ndarray,
-        max_output_boxes_per_class: np.ndarray | None = None,
-        iou_threshold: np.ndarray | None = None,
-        score_threshold: np.ndarray | None = None,
-        *,
-        box_encoding: Encoding = "corner",
-        sort_result_descending: bool = True,
-        output_type: IndexType = "i64",
-    ) -> np.ndarray:
-        thresholds = (iou_threshold, score_threshold, None)
-        return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)[0]
-
-    kernel.__doc__ = f"NonMaxSuppression-1 with a choice of the result's integers. Source: NonMaxSuppression-{since}."
-    definition = op("NonMaxSuppression", since, tolerance=1e-5, followed=False)(kernel)
-
-    @definition.facts
-    def facts(
-        boxes: Fact,
-        scores: Fact,
-        max_output_boxes_per_class: Fact | None = None,
-        iou_threshold: Fact | None = None,
-        score_threshold: Fact | None = None,
-        *,
-        box_encoding: Encoding = "corner",
-        sort_result_descending: bool = True,
-        output_type: IndexType = "i64",
-    ) -> Fact:
-        return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold), output_type)[0]
-
-
-def _define_newer(since: int) -> None:
-    def kernel(
-        boxes: np.ndarray,
-        scores: np.ndarray,
-        max_output_boxes_per_class: np.ndarray | None = None,
-        iou_threshold: np.ndarray | None = None,
-        score_threshold: np.ndarray | None = None,
-        soft_nms_sigma: np.ndarray | None = None,
-        *,
-        box_encoding: Encoding = "corner",
-        sort_result_descending: bool = True,
-        output_type: IndexType = "i64",
-    ) -> Selected:
-        thresholds = (iou_threshold, score_threshold, soft_nms_sigma)
-        return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)
-
-    kernel.__doc__ = f"""NonMaxSuppression-1 that also gives triplets of batch, class, score in f32, and the number of boxes.
-
-    With a positive ``soft_nms_sigma`` an overlap lowers scores by exp(-0.5 IoU² / sigma) and ``iou_threshold`` plays no part.
-    Source: NonMaxSuppression-{since}; OpenVINO runs version 5 as version 9 (the older reference also applies the threshold).
-    """
-    definition = op("NonMaxSuppression", since, tolerance=1e-5)(kernel)
-
-    @definition.facts
-    def facts(
-        boxes: Fact,
-        scores: Fact,
-        max_output_boxes_per_class: Fact | None = None,
-        iou_threshold: Fact | None = None,
-        score_threshold: Fact | None = None,
-        soft_nms_sigma: Fact | None = None,
-        *,
-        box_encoding: Encoding = "corner",
-        sort_result_descending: bool = True,
-        output_type: IndexType = "i64",
-    ) -> Facts:
-        return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold, soft_nms_sigma), output_type)
-
-
-_define_middle(3)
-_define_middle(4)
-_define_newer(5)
-_define_newer(9)
+@non_max_suppression_1.facts
+@non_max_suppression_3.facts
+@non_max_suppression_4.facts
+def _triplets_facts(*inputs: Fact, **settings: Any) -> Fact:
+    return _selected_facts(*inputs, **settings)[0]
 
 
 @op("NMSRotated", since=13, tolerance=1e-5)
@@ -249,9 +223,8 @@ def _nms_rotated_13_facts(
     iou_threshold: Fact,
     score_threshold: Fact,
     *,
-    sort_result_descending: bool = True,
     output_type: IndexType = "i64",
-    clockwise: bool = True,
+    **others: Any,
 ) -> Facts:
     return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold), output_type, numbers=5)
 

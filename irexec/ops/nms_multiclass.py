@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -140,36 +140,30 @@ def _shared(images: list[Found], boxes: np.ndarray, like: np.ndarray, across: st
 
 
 @matrix_nms_8.facts
-def _matrix_nms_8_facts(
+def _matrix_nms_8_facts(boxes: Fact, scores: Fact, **settings: Any) -> Facts:
+    return _facts(boxes, scores, shared_sizes(boxes, scores), **settings)
+
+
+def _facts(
     boxes: Fact,
     scores: Fact,
+    sizes: Shape,
     *,
-    sort_result_type: Sort = "none",
-    sort_result: Sort | None = None,
-    sort_result_across_batch: bool = False,
-    output_type: IndexType = "i64",
-    score_threshold: float = 0.0,
-    nms_top_k: OrMinusOne = -1,
-    keep_top_k: OrMinusOne = -1,
-    background_class: OrMinusOne = -1,
-    normalized: bool = True,
-    decay_function: Decay = "linear",
-    gaussian_sigma: float = 2.0,
-    post_threshold: float = 0.0,
+    nms_top_k: int,
+    keep_top_k: int,
+    background_class: int,
+    output_type: str,
+    **others: Any,
 ) -> Facts:
-    return _facts(boxes, scores, shared_sizes(boxes, scores), Limits(nms_top_k, keep_top_k, background_class), output_type)
-
-
-def _facts(boxes: Fact, scores: Fact, sizes: Shape, limits: Limits, output_type: str) -> Facts:
     """``sizes`` are the numbers of batches, classes and boxes."""
     check_real(boxes, "boxes")
     check_real(scores, "scores")
     batches, classes, count = sizes
     kinds = high(classes)
-    if kinds is not None and 0 <= limits.background_class < kinds:
+    if kinds is not None and 0 <= background_class < kinds:
         kinds -= 1
-    of_image = up_to(kinds, fewer(count, _limit(limits.nms_top_k)))
-    rows = up_to(high(batches), fewer(of_image, _limit(limits.keep_top_k)))
+    of_image = up_to(kinds, fewer(count, _limit(nms_top_k)))
+    rows = up_to(high(batches), fewer(of_image, _limit(keep_top_k)))
     kind = element(output_type)
     return Fact(same_element(boxes, scores), (rows, 6)), Fact(kind, (rows, 1)), Fact(kind, (batches,))
 
@@ -262,31 +256,6 @@ def multiclass_nms_8(
     return _of_all(boxes, scores, limits, rule, _spelled(sort_result_type, sort_result), sort_result_across_batch, output_type)
 
 
-@multiclass_nms_8.facts
-def _multiclass_nms_8_facts(
-    boxes: Fact,
-    scores: Fact,
-    *,
-    sort_result_type: Sort = "none",
-    sort_result: Sort | None = None,
-    sort_result_across_batch: bool = False,
-    output_type: IndexType = "i64",
-    iou_threshold: float = 0.0,
-    score_threshold: float = 0.0,
-    nms_top_k: OrMinusOne = -1,
-    keep_top_k: OrMinusOne = -1,
-    background_class: OrMinusOne = -1,
-    normalized: bool = True,
-    nms_eta: float = 1.0,
-) -> Facts:
-    _check_eta(nms_eta)
-    return _facts(boxes, scores, shared_sizes(boxes, scores), Limits(nms_top_k, keep_top_k, background_class), output_type)
-
-
-def _check_eta(eta: float) -> None:
-    check(0 <= eta <= 1, f"nms_eta {eta:g} is not between 0 and 1")
-
-
 @op("MulticlassNms", since=9, tolerance=1e-5)
 def multiclass_nms_9(
     boxes: np.ndarray,
@@ -317,27 +286,12 @@ def multiclass_nms_9(
     return _of_each(boxes, scores, roisnum, limits, rule, order, sort_result_across_batch, output_type)
 
 
+@multiclass_nms_8.facts
 @multiclass_nms_9.facts
-def _multiclass_nms_9_facts(
-    boxes: Fact,
-    scores: Fact,
-    roisnum: Fact | None = None,
-    *,
-    sort_result_type: Sort = "none",
-    sort_result: Sort | None = None,
-    sort_result_across_batch: bool = False,
-    output_type: IndexType = "i64",
-    iou_threshold: float = 0.0,
-    score_threshold: float = 0.0,
-    nms_top_k: OrMinusOne = -1,
-    keep_top_k: OrMinusOne = -1,
-    background_class: OrMinusOne = -1,
-    normalized: bool = True,
-    nms_eta: float = 1.0,
-) -> Facts:
-    _check_eta(nms_eta)
+def _multiclass_nms_facts(boxes: Fact, scores: Fact, roisnum: Fact | None = None, *, nms_eta: float, **settings: Any) -> Facts:
+    check(0 <= nms_eta <= 1, f"nms_eta {nms_eta:g} is not between 0 and 1")
     sizes = shared_sizes(boxes, scores) if roisnum is None else _own_sizes(boxes, scores, roisnum)
-    return _facts(boxes, scores, sizes, Limits(nms_top_k, keep_top_k, background_class), output_type)
+    return _facts(boxes, scores, sizes, **settings)
 
 
 def _own_sizes(boxes: Fact, scores: Fact, roisnum: Fact) -> Shape:

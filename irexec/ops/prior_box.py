@@ -156,12 +156,8 @@ def _edges(centres: np.ndarray, boxes: np.ndarray, axis: int, image: np.float32)
 
 
 @prior_box_1.facts
-def _prior_box_1_facts(output_size: Fact, image_size: Fact, **attributes: Any) -> Fact:
-    return _grid_facts(output_size, image_size, _boxes_of_a_place(**attributes), attributes["variance"])
-
-
 @prior_box_8.facts
-def _prior_box_8_facts(output_size: Fact, image_size: Fact, **attributes: Any) -> Fact:
+def _prior_box_facts(output_size: Fact, image_size: Fact, **attributes: Any) -> Fact:
     return _grid_facts(output_size, image_size, _boxes_of_a_place(**attributes), attributes["variance"])
 
 

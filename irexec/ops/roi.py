@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -36,13 +36,6 @@ def roi_align_3(
     return pool_boxes(data, corner_boxes(rois, spatial_scale), batch_indices, (pooled_h, pooled_w), sampling_ratio, mode)
 
 
-@roi_align_3.facts
-def _roi_align_3_facts(
-    data: Fact, rois: Fact, batch_indices: Fact, *, pooled_h: int, pooled_w: int, sampling_ratio: int, spatial_scale: float, mode: str
-) -> Fact:
-    return _aligned_facts(data, rois, batch_indices, 4, pooled_h, pooled_w, spatial_scale)
-
-
 @op("ROIAlign", since=9, widen=True, tolerance=_TOLERANCE)
 def roi_align_9(
     data: np.ndarray, rois: np.ndarray, batch_indices: np.ndarray, *, pooled_h: Positive, pooled_w: Positive, sampling_ratio: NonNegative,
@@ -57,12 +50,10 @@ def roi_align_9(
     return pool_boxes(data, boxes, batch_indices, (pooled_h, pooled_w), sampling_ratio, mode)
 
 
+@roi_align_3.facts
 @roi_align_9.facts
-def _roi_align_9_facts(
-    data: Fact, rois: Fact, batch_indices: Fact, *, pooled_h: int, pooled_w: int, sampling_ratio: int, spatial_scale: float, mode: str,
-    aligned_mode: str = "asymmetric",
-) -> Fact:  # fmt: skip
-    return _aligned_facts(data, rois, batch_indices, 4, pooled_h, pooled_w, spatial_scale)
+def _roi_align_facts(data: Fact, rois: Fact, batch_indices: Fact, **settings: Any) -> Fact:
+    return _aligned_facts(data, rois, batch_indices, 4, **settings)
 
 
 @op("ROIAlignRotated", since=15, widen=True, tolerance=_TOLERANCE)
@@ -79,16 +70,13 @@ def roi_align_rotated_15(
 
 
 @roi_align_rotated_15.facts
-def _roi_align_rotated_15_facts(
-    data: Fact, rois: Fact, batch_indices: Fact, *, pooled_h: int, pooled_w: int, sampling_ratio: int, spatial_scale: float,
-    clockwise_mode: bool = False,
-) -> Fact:  # fmt: skip
-    return _aligned_facts(data, rois, batch_indices, 5, pooled_h, pooled_w, spatial_scale)
+def _roi_align_rotated_15_facts(data: Fact, rois: Fact, batch_indices: Fact, **settings: Any) -> Fact:
+    return _aligned_facts(data, rois, batch_indices, 5, **settings)
 
 
 def _aligned_facts(
-    data: Fact, rois: Fact, batch_indices: Fact, numbers: int, pooled_h: int, pooled_w: int, spatial_scale: float
-) -> Fact:  # fmt: skip
+    data: Fact, rois: Fact, batch_indices: Fact, numbers: int, *, pooled_h: int, pooled_w: int, spatial_scale: float, **others: Any
+) -> Fact:
     kind = _float_element(data, rois)
     check_integers(batch_indices, "batch_indices")
     check_vector(batch_indices, "batch_indices")
