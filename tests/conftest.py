@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The laws are asserted there, not in the tests: what differs is to be shown all the same.
-pytest.register_assert_rewrite("tests.support.laws")
+pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")
 
 settings.register_profile("irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("irexec")
