@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import converters
 import irexec
@@ -84,6 +84,18 @@ def test_the_size_of_the_state_is_that_of_its_weights() -> None:
 def test_directions_that_differ_are_two_layers() -> None:
     model = converters.convert(ROWS["RNN, each direction has its own activation"].model()[0])
     assert [node.attributes["direction"] for node in model.nodes if node.type == "RNNSequence"] == ["forward", "reverse"]
+
+
+def test_a_constant_state_with_batches_first_is_cut_by_its_directions() -> None:
+    """The same network as the recorded one, whose time comes first."""
+    name = "RNN, each direction has its own activation"
+    row = ROWS[name]
+    model, _ = row._replace(attributes={**row.attributes, "layout": 1}).model()
+    fed = {key: array if key == "sequence_lens" else array.swapaxes(0, 1) for key, array in row.model()[1].items()}
+    model.graph.initializer.append(numpy_helper.from_array(fed.pop("initial_h"), "initial_h"))
+    model.graph.input.remove(next(info for info in model.graph.input if info.name == "initial_h"))
+    y, state = irexec.compile_model(converters.convert(model))(fed).values()
+    _compare([y.transpose(1, 2, 0, 3), state.swapaxes(0, 1)], _expected(name))
 
 
 def test_what_ir_cannot_say_is_a_loop() -> None:

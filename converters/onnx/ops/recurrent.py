@@ -165,7 +165,7 @@ def _one_direction(b: Context, whole: Network, i: int, way: str) -> Network:
     def row(value: Value, axis: int = 0) -> Value:
         constant = b.builder.constant_array(value)
         if constant is not None:
-            return b.constant(constant[i : i + 1], value)
+            return b.constant(constant.take([i], axis), value)
         return b.emit("Slice", value, [i], [i + 1], [1], [axis])
 
     return replace(
