@@ -197,12 +197,11 @@ def _run(compiled: CompiledModel, fed: Mapping[str, np.ndarray], wanted: Wanted)
 def _save(path: str, results: Mapping[str, np.ndarray]) -> None:
     """The results as a .npz: whole, or as it was before."""
     try:
-        with replacing(Path(path)) as (file,):
-            # Not by np.savez, which takes a result called "file" for an argument of its own.
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, array in results.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array.astype(str) if array.dtype == object else array, allow_pickle=False)
+        # Not by np.savez, which takes a result called "file" for an argument of its own.
+        with replacing(Path(path)) as (file,), zipfile.ZipFile(file, "w") as archive:
+            for name, array in results.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array.astype(str) if array.dtype == object else array, allow_pickle=False)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
 
