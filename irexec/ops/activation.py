@@ -187,7 +187,8 @@ def _exponentials(data: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return shifted, np.exp(shifted).sum(axis, keepdims=True)
 
 
-def _softmax(data: np.ndarray, axis: int) -> np.ndarray:
+def softmax(data: np.ndarray, axis: int) -> np.ndarray:
+    """exp(x) over its sum along ``axis``, in the type of floating-point ``data``; a number without axes gives 1."""
     if data.ndim == 0:
         return np.ones_like(data)
     if data.size == 0:
@@ -209,7 +210,7 @@ def _along(data: Fact, axis: int) -> Fact:
 @op("Softmax", since=1, widen=True, tolerance=4e-6)
 def softmax_1(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     """exp(x) over its sum along ``axis``. Source: Softmax-1."""
-    return _softmax(data, axis)
+    return softmax(data, axis)
 
 
 @softmax_1.facts
@@ -221,7 +222,7 @@ def _softmax_1_facts(data: Fact, *, axis: int = 1) -> Fact:
 @op("Softmax", since=8, widen=True, tolerance=4e-6)
 def softmax_8(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     """exp(x) over its sum along ``axis``, which may count from the end. Source: Softmax-8."""
-    return _softmax(data, axis)
+    return softmax(data, axis)
 
 
 @softmax_8.facts

@@ -8,6 +8,8 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, exact_quotient, high, low, span
 from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
+from irexec.kernels.elementwise import sigmoid
+from irexec.ops.activation import softmax
 from irexec.ops.attributes import Floats, Ints, NonNegative, Positives
 from irexec.ops.registry import op
 from irexec.ops.rules import normal_axis
@@ -41,22 +43,11 @@ def region_yolo_1(
     parts = result[:, : regions * each].reshape(len(data), regions, each, *data.shape[2:])
     scores = parts[:, :, coords + 1 :].copy()
     for channels in (slice(0, 2), slice(coords, coords + 1 if do_softmax else None)):
-        parts[:, :, channels] = _logistic(parts[:, :, channels])
+        parts[:, :, channels] = sigmoid(parts[:, :, channels])
     if do_softmax:
-        parts[:, :, coords + 1 :] = _softmax(scores, 2)
+        parts[:, :, coords + 1 :] = softmax(scores, 2)
     result[:, : regions * each] = parts.reshape(len(data), regions * each, *data.shape[2:])
     return result.reshape([int(size) for size in _flattened(result.shape, axis, end_axis)]) if do_softmax else result
-
-
-def _logistic(x: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
-
-
-def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        powers = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
-        return powers / powers.sum(axis, keepdims=True)
 
 
 def _flattened(shape: Shape, axis: int, end_axis: int) -> Shape:
