@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# By names of their own: the steps of a small network are so short that looking up np.add shows.
+from numpy import add, divide, exp, multiply, subtract, tanh
+
 from irexec.kernels.scratch import scratch
 
 Product = Callable[[np.ndarray], object]
@@ -184,7 +187,6 @@ def _lstm(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarra
     (state, fresh), (kept, added) = pair, parts
     state[...] = cell
     multiplied = _product(packed.recurrence[0], total)
-    add, exp, divide, tanh, multiply = np.add, np.exp, np.divide, np.tanh, np.multiply
     for gate, before, after in zip(gates, hidden, hidden[1:], strict=False):
         multiplied(before)
         add(total, gate, total)
@@ -206,20 +208,12 @@ def _gru_after(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.n
     ones, bias = np.ones_like(both), np.empty_like(candidate)
     bias[...] = 0 if packed.hidden_bias is None else packed.hidden_bias.reshape(*candidate.shape[:-1], 1)
     multiplied = _product(packed.recurrence[0], total)
-    add, exp, divide, tanh, multiply, subtract = np.add, np.exp, np.divide, np.tanh, np.multiply, np.subtract
     for gate, new, before, after in zip(gates[:, :2], gates[:, 2], hidden, hidden[1:], strict=False):
         multiplied(before)
-        add(both, gate, both)
-        exp(both, both)
-        add(both, ones, both)
-        divide(ones, both, both)
+        _gated(both, gate, ones)
         add(candidate, bias, candidate)
         multiply(candidate, reset, candidate)
-        add(candidate, new, candidate)
-        tanh(candidate, candidate)
-        subtract(before, candidate, after)
-        multiply(after, update, after)
-        add(after, candidate, after)
+        _blended(candidate, new, update, before, after)
 
 
 def _gru(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray | None) -> None:
@@ -227,20 +221,29 @@ def _gru(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray
     both, update, reset, candidate = total[:2], total[0], total[1], total[2]
     ones, part = np.ones_like(both), np.empty_like(candidate)
     multiplied, again = _product(packed.recurrence[0], both), _product(packed.recurrence[1], total[2:])
-    add, exp, divide, tanh, multiply, subtract = np.add, np.exp, np.divide, np.tanh, np.multiply, np.subtract
     for gate, new, before, after in zip(gates[:, :2], gates[:, 2], hidden, hidden[1:], strict=False):
         multiplied(before)
-        add(both, gate, both)
-        exp(both, both)
-        add(both, ones, both)
-        divide(ones, both, both)
+        _gated(both, gate, ones)
         multiply(before, reset, part)
         again(part)
-        add(candidate, new, candidate)
-        tanh(candidate, candidate)
-        subtract(before, candidate, after)
-        multiply(after, update, after)
-        add(after, candidate, after)
+        _blended(candidate, new, update, before, after)
+
+
+def _gated(numbers: np.ndarray, gate: np.ndarray, ones: np.ndarray) -> None:
+    """What a gate lets through, in place; numbers and gate bear the other sign."""
+    add(numbers, gate, numbers)
+    exp(numbers, numbers)
+    add(numbers, ones, numbers)
+    divide(ones, numbers, numbers)
+
+
+def _blended(candidate: np.ndarray, new: np.ndarray, update: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+    """The hidden state of a GRU that follows: of the one before as much as ``update`` says, else the candidate."""
+    add(candidate, new, candidate)
+    tanh(candidate, candidate)
+    subtract(before, candidate, after)
+    multiply(after, update, after)
+    add(after, candidate, after)
 
 
 def _rnn(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray | None) -> None:
@@ -248,5 +251,5 @@ def _rnn(packed: Packed, gates: np.ndarray, hidden: np.ndarray, cell: np.ndarray
     sums, multiplied = total[0], _product(packed.recurrence[0], total)
     for gate, before, after in zip(gates[:, 0], hidden, hidden[1:], strict=False):
         multiplied(before)
-        np.add(sums, gate, sums)
-        np.tanh(sums, after)
+        add(sums, gate, sums)
+        tanh(sums, after)
