@@ -177,10 +177,10 @@ def _times(a: int | None, b: int | None) -> int | None:
 
 
 def _signed_product(a: Size, b: Size) -> Size:
-    ends = [low(a), high(a), low(b), high(b)]
-    if any(end is None for end in ends):
+    top_a, top_b = high(a), high(b)
+    if top_a is None or top_b is None:
         raise OpError("the product of an unbounded size and a negative number is not known")
-    products = [x * y for x in (low(a), high(a)) for y in (low(b), high(b))]  # type: ignore[operator]
+    products = [x * y for x in (low(a), top_a) for y in (low(b), top_b)]
     return span(min(products), max(products))
 
 

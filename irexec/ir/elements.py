@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from irexec.errors import UnsupportedError
 
@@ -53,8 +54,8 @@ class Element:
         return self.kind in ("signed", "unsigned")
 
 
-def _row(name: str, precision: str, bits: int, kind: Kind, carrier: object, native: bool = True) -> Element:
-    return Element(name, precision, bits, kind, np.dtype(carrier), native)  # type: ignore[call-overload]
+def _row(name: str, precision: str, bits: int, kind: Kind, carrier: DTypeLike, native: bool = True) -> Element:
+    return Element(name, precision, bits, kind, np.dtype(carrier), native)
 
 
 BOOLEAN = _row("boolean", "BOOL", 8, "boolean", np.bool_)

@@ -6,6 +6,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,11 +68,11 @@ def einsum_7(*inputs: np.ndarray, equation: str) -> np.ndarray:
     parsed = parse_equation(equation)
     covered = [data.ndim - len(labels) + 1 if ELLIPSIS in labels else 0 for data, labels in zip(inputs, parsed.operands, strict=True)]
     numbers = _numbered(parsed, max(covered))
-    arguments: list[object] = []
+    arguments: list[Any] = []
     for data, labels, rank in zip(inputs, parsed.operands, covered, strict=True):
         arguments += [data, _axes(labels, rank, numbers, max(covered))]
     axes = _axes(parsed.result, max(covered), numbers, max(covered))
-    result = np.einsum(*arguments, axes, optimize=len(inputs) > 1)  # type: ignore[call-overload]
+    result = np.einsum(*arguments, axes, optimize=len(inputs) > 1)
     if any(np.may_share_memory(result, data) for data in inputs):
         result = result.copy()
     return np.asarray(result, inputs[0].dtype)
