@@ -5,6 +5,8 @@ Sources: NV12toRGB-8, RGBtoNV12-17, openvino ``reference/convert_color_nv12.hpp`
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 F = np.float32
@@ -15,9 +17,8 @@ def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.n
     luma = F(1.164) * (y.astype(F) - F(16))
     blue, red = (_doubled(plane.astype(F) - F(128)) for plane in (u, v))
     channels = (luma + F(1.596) * red, luma - F(0.391) * blue - F(0.813) * red, luma + F(2.018) * blue)
-    image = np.stack(channels, -1)
-    # OpenVINO's plugin, which alone has the kernel, rounds halves to even.
-    return _clipped(np.rint(image) if dtype.kind in "iu" else image, dtype)
+    # OpenVINO's plugin, which alone has this kernel, rounds halves to even.
+    return _clipped(np.stack(channels, -1), dtype, np.rint)
 
 
 def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -26,19 +27,21 @@ def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tupl
     y = F(0.257) * red + F(0.504) * green + F(0.098) * blue + F(16)
     u = F(-0.148) * red - F(0.291) * green + F(0.439) * blue + F(128)
     v = F(0.439) * red - F(0.368) * green - F(0.071) * blue + F(128)
-    pairs = _clipped(np.stack([u, v], -1), dtype).astype(F)
+    pairs = _clipped(np.stack([u, v], -1), dtype, _half_up).astype(F)
     batch, height, width = y.shape
     squares = pairs.reshape(batch, height // 2, 2, width // 2, 2, 2)
     means = (squares[:, :, 0, :, 0] + squares[:, :, 0, :, 1] + squares[:, :, 1, :, 0] + squares[:, :, 1, :, 1]) / F(4)
-    return _clipped(y, dtype), _clipped(means, dtype)
+    return _clipped(y, dtype, _half_up), _clipped(means, dtype, _half_up)
 
 
 def _doubled(plane: np.ndarray) -> np.ndarray:
     return plane.repeat(2, 1).repeat(2, 2)
 
 
-def _clipped(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Cut to 0 to 255; integers take the nearest, halves going up."""
-    if dtype.kind in "iu":
-        values = np.floor(values + F(0.5))
-    return np.clip(values, F(0), F(255)).astype(dtype)
+def _half_up(values: np.ndarray) -> np.ndarray:
+    return np.floor(values + F(0.5))
+
+
+def _clipped(values: np.ndarray, dtype: np.dtype, nearest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Cut to 0 to 255; integers are the nearest."""
+    return np.clip(nearest(values) if dtype.kind in "iu" else values, F(0), F(255)).astype(dtype)

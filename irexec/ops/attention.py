@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, PartialShape, Size, may_equal, meet, shape_text
+from irexec.errors import check
+from irexec.ir.dims import ANY, PartialShape, Size, may_equal, shape_text
 from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
 from irexec.kernels.attention import attend
 from irexec.ops.registry import op
-from irexec.ops.rules import broadcast, check_float, check_scalar, same_element
+from irexec.ops.rules import agree, broadcast, check_float, check_scalar, same_element
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)
@@ -117,8 +117,8 @@ def _scaled_dot_product_attention_13_facts(
         check(fact.rank is None or fact.rank >= 3, f"{what} has rank {fact.rank}, expected 3 or more")
     batch = broadcast([None if fact.shape is None else fact.shape[:-2] for fact in (query, key, value)])
     rows, source = _end(query.shape, -2), _end(key.shape, -2)
-    _meet(_end(query.shape, -1), _end(key.shape, -1), "the last axes of query and key")
-    source = _meet(source, _end(value.shape, -2), "the sequence lengths of key and value")
+    agree("last axis of query and key", _end(query.shape, -1), _end(key.shape, -1))
+    source = agree("length of key and value", source, _end(value.shape, -2))
     if attention_mask is not None and not causal:
         same = kind is None or attention_mask.element in (None, kind) or attention_mask.element.name == "boolean"
         check(same, f"attention_mask has element type {attention_mask.element}, expected {kind} or boolean")
@@ -131,13 +131,6 @@ def _scaled_dot_product_attention_13_facts(
 
 def _end(shape: PartialShape, axis: int) -> Size:
     return ANY if shape is None else shape[axis]
-
-
-def _meet(a: Size, b: Size, what: str) -> Size:
-    try:
-        return meet(a, b)
-    except OpError:
-        raise OpError(f"{what} are {a} and {b}, they must be the same") from None
 
 
 def _with_mask(batch: PartialShape, mask: PartialShape, rows: Size, source: Size) -> tuple[PartialShape, Size]:

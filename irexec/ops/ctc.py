@@ -7,12 +7,11 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import Size, meet
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels import ctc
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, same_element, sizes_of
+from irexec.ops.rules import agree, check_float, check_integers, check_scalar, same_element, sizes_of
 
 IndexType = Literal["i32", "i64"]
 
@@ -34,14 +33,7 @@ def _ctc_greedy_decoder_1_facts(data: Fact, sequence_mask: Fact, *, ctc_merge_re
     check_float(data, "data")
     kind = same_element(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
-    return Fact(kind, (_same(batch, mask_batch, "batch"), _same(steps, mask_steps, "step"), 1, 1))
-
-
-def _same(first: Size, second: Size, what: str) -> Size:
-    try:
-        return meet(first, second)
-    except OpError:
-        raise OpError(f"the inputs have {what} sizes {first} and {second}") from None
+    return Fact(kind, (agree("batch", batch, mask_batch), agree("number of steps", steps, mask_steps), 1, 1))
 
 
 @op("CTCGreedyDecoderSeqLen", since=6)
@@ -90,7 +82,7 @@ def _ctc_greedy_decoder_seq_len_6_facts(
     check_integers(sequence_length, "sequence_length")
     _check_blank(blank_index)
     (batch, steps, _), (lengths,) = sizes_of(data, 3, "data"), sizes_of(sequence_length, 1, "sequence_length")
-    batch = _same(batch, lengths, "batch")
+    batch = agree("batch", batch, lengths)
     return Fact(element(classes_index_type), (batch, steps)), Fact(element(sequence_length_type), (batch,))
 
 
@@ -145,7 +137,7 @@ def _ctc_loss_4_facts(
         check_integers(fact, what)
     _check_blank(blank_index)
     (batch, steps, _), (rows, columns) = sizes_of(logits, 3, "logits"), sizes_of(labels, 2, "labels")
-    _same(steps, columns, "step")
-    for other in (rows, *sizes_of(logit_length, 1, "logit_length"), *sizes_of(label_length, 1, "label_length")):
-        batch = _same(batch, other, "batch")
+    agree("number of steps", steps, columns)
+    lengths = (*sizes_of(logit_length, 1, "logit_length"), *sizes_of(label_length, 1, "label_length"))
+    batch = agree("batch", batch, rows, *lengths)
     return Fact(logits.element, (batch,))

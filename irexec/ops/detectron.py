@@ -11,9 +11,9 @@ from irexec.ir.facts import Fact
 from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, spread, suppress, without
 from irexec.kernels.roi_points import Boxes, pool_boxes
 from irexec.ops.attributes import Floats, NonNegative, Positive, Positives
-from irexec.ops.proposals import TOLERANCE, agree, check_four, single
+from irexec.ops.proposals import TOLERANCE, check_four, single
 from irexec.ops.registry import op
-from irexec.ops.rules import check_floats, same_element, sizes_of
+from irexec.ops.rules import agree, check_floats, same_element, sizes_of
 
 
 @op("ExperimentalDetectronPriorGridGenerator", since=6, tolerance=TOLERANCE, widen=True)

@@ -12,7 +12,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, hig
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, open_shape, same_element
+from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, not_negative, open_shape, same_element
 
 
 def _length(start: Any, stop: Any, step: Any) -> Size:
@@ -114,9 +114,7 @@ def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -
     if indices.shape is None:
         return Fact(kind, None)
     place = normal_axis(axis, len(indices.shape) + 1)
-    count = size[0] if size else ANY
-    check(not isinstance(count, int) or count >= 0, f"depth {count} is negative")
-    count = at_least(count, 0)
+    count = not_negative(size[0] if size else ANY, "depth")
     shape: PartialShape = (*indices.shape[:place], count, *indices.shape[place:])
     return Fact(kind, shape)
 
@@ -182,8 +180,7 @@ def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_
     check_vector(batch_shape, "batch_shape")
     check_integers(batch_shape, "batch_shape")
     known = batch_shape.sizes()
-    batch = open_shape(length(batch_shape)) if known is None else tuple(at_least(size, 0) for size in known)
-    check(known is None or all(not isinstance(size, int) or size >= 0 for size in known), f"batch_shape {list(known or ())} is negative")
+    batch = open_shape(length(batch_shape)) if known is None else tuple(not_negative(size, "a size of batch_shape") for size in known)
     return Fact(output_type, None if batch is None else (*batch, *sizes))
 
 
@@ -191,6 +188,4 @@ def _count(fact: Fact, what: str) -> Size:
     check_scalar(fact, what)
     check_integers(fact, what)
     known = fact.sizes()
-    size = known[0] if known else ANY
-    check(not isinstance(size, int) or size >= 0, f"{what} {size} is negative")
-    return at_least(size, 0)
+    return not_negative(known[0] if known else ANY, what)

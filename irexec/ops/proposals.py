@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import Size, high, may_equal, meet, span
+from irexec.ir.dims import Size, high, may_equal, span
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
 from irexec.ops.attributes import Floats, NonNegative, Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import check_floats, sizes_of
+from irexec.ops.rules import agree, check_floats, sizes_of
 
 Framework = Literal["", "tensorflow"]
 IndexType = Literal["i64", "i32"]
@@ -24,15 +24,6 @@ TOLERANCE = 1e-5
 def check_four(size: Size, what: str) -> None:
     """Raise OpError unless there can be four numbers of a box."""
     check(may_equal(size, 4), f"{what} have {size} numbers each, expected 4")
-
-
-def agree(what: str, *sizes: Size) -> Size:
-    """What is known of a size that several inputs share; ``what`` names it in the OpError."""
-    result, *others = sizes
-    for size in others:
-        check(may_equal(result, size), f"{what} differs between inputs: {result} and {size}")
-        result = meet(result, size)
-    return result
 
 
 def widened(*arrays: np.ndarray) -> list[np.ndarray]:

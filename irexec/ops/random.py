@@ -8,13 +8,14 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, at_least, high, low
+from irexec.ir.dims import ANY, high, low
 from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
 from irexec.kernels.random import fraction, mersenne, philox
 from irexec.kernels.rounding import round_to
+from irexec.kernels.searching import bisect
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, open_shape
+from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, not_negative, open_shape
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
@@ -131,9 +132,7 @@ def _random_uniform_8_facts(
     sizes = shape.sizes()
     if sizes is None:
         return Fact(kind, open_shape(length(shape)))
-    for size in sizes:
-        check(high(size) is None or (high(size) or 0) >= 0, f"shape has a negative size {size}")
-    return Fact(kind, tuple(at_least(size, 0) for size in sizes))
+    return Fact(kind, tuple(not_negative(size, "a size of shape") for size in sizes))
 
 
 @op("Multinomial", since=13, deterministic=False)
@@ -159,7 +158,7 @@ def multinomial_13(
     unit = _numbers(math.prod(batch) * many, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed))
     unit, rows = unit.reshape(math.prod(batch), many), rows.reshape(math.prod(batch), rows.shape[-1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = _drawn(rows, unit) if with_replacement else _drawn_once(rows, unit)
+        drawn = _first_reached(_cumulative(rows), unit) if with_replacement else _drawn_once(rows, unit)
     return drawn.reshape(*batch, many).astype(element(convert_type).carrier)
 
 
@@ -170,11 +169,7 @@ def _cumulative(rows: np.ndarray) -> np.ndarray:
 
 def _first_reached(sums: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """(batch, classes) and (batch, draws) to (batch, draws); the last class where rounding left the sum below."""
-    return np.minimum((sums[:, None, :] < unit[:, :, None]).sum(-1), sums.shape[-1] - 1)
-
-
-def _drawn(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    return _first_reached(_cumulative(rows), unit)
+    return np.minimum(bisect(sums, unit, np.less), sums.shape[-1] - 1)
 
 
 def _drawn_once(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
@@ -205,9 +200,7 @@ def _multinomial_13_facts(
     kind: Element = element(convert_type)
     given = num_samples.sizes()
     check(given is None or len(given) == 1, f"num_samples has {0 if given is None else len(given)} elements, expected 1")
-    many = ANY if given is None else given[0]
-    check(high(many) is None or (high(many) or 0) >= 0, f"num_samples is {many}, expected 0 or more")
-    many = at_least(many, 0)
+    many = ANY if given is None else not_negative(given[0], "num_samples")
     if probs.shape is None:
         return Fact(kind, None)
     check(len(probs.shape) in (1, 2), f"probs has rank {len(probs.shape)}, expected 1 or 2")

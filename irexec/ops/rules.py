@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, PartialShape, Size, high, join, low, may_equal, meet, shape_text, span
+from irexec.ir.dims import ANY, PartialShape, Size, at_least, high, join, low, may_equal, meet, shape_text, span
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 
@@ -50,6 +50,22 @@ def sizes_of(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
     """The sizes of a tensor of that rank, all unknown where its shape is; OpError for another rank."""
     check(fact.rank in (None, rank), f"{what} has rank {fact.rank}, expected {rank}")
     return (ANY,) * rank if fact.shape is None else fact.shape
+
+
+def agree(what: str, *sizes: Size) -> Size:
+    """What is known of a size that several inputs share; ``what`` names it in the OpError."""
+    result, *others = sizes
+    for size in others:
+        check(may_equal(result, size), f"{what} differs between inputs: {result} and {size}")
+        result = meet(result, size)
+    return result
+
+
+def not_negative(size: Size, what: str) -> Size:
+    """A number that is to be a size, from 0 on; OpError if it cannot be one."""
+    top = high(size)
+    check(top is None or top >= 0, f"{what} is {size}, expected 0 or more")
+    return at_least(size, 0)
 
 
 def check_scalar(fact: Fact, what: str) -> None:
@@ -141,7 +157,7 @@ def _pdpd(first: PartialShape, second: PartialShape, axis: int) -> PartialShape:
     check(0 <= start <= len(first) and start + len(trimmed) <= len(first), texts)
     result = list(first)
     for i, size in enumerate(trimmed, start):
-        if low(size) <= 1 and (high(size) is None or (high(size) or 0) >= 1):
+        if may_equal(size, 1):
             continue
         result[i] = meet(result[i], size)
     return tuple(result)
@@ -159,7 +175,7 @@ def _stretch_two(a: Size, b: Size) -> Size:
         return a
     if a == 1:
         return b
-    may_be_one = [low(s) <= 1 and (high(s) is None or (high(s) or 0) >= 1) for s in (a, b)]
+    may_be_one = [may_equal(size, 1) for size in (a, b)]
     if not any(may_be_one):
         return meet(a, b)
     if may_be_one == [False, True]:

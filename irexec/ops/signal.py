@@ -12,7 +12,17 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.kernels import fourier
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, normal_axes, open_shape, same_element
+from irexec.ops.rules import (
+    check_float,
+    check_integers,
+    check_scalar,
+    check_vector,
+    length,
+    normal_axes,
+    not_negative,
+    open_shape,
+    same_element,
+)
 
 
 @op("DFT", since=7, widen=True, tolerance=1e-5)
@@ -161,9 +171,10 @@ def _asked(shape: Sequence[Size], places: Sequence[int] | None, signal_size: Fac
     result, asked = list(shape), signal_size.sizes()
     for i, place in enumerate(places):
         size: Size = Dim(-1) if asked is None else asked[i]
-        check((high(size) or 0) >= -1 or high(size) is None, f"signal_size {size} is negative")
-        if size != -1:
-            result[place] = ANY if may_equal(size, -1) else size
+        if not may_equal(size, -1):
+            result[place] = not_negative(size, "signal_size")
+        elif size != -1:
+            result[place] = ANY
     return tuple(result)
 
 
@@ -275,8 +286,7 @@ def _signal_length(shape: PartialShape, size: int | None, step: int | None, sign
         if given is None:
             return ANY
         check(len(given) == 1, f"signal_length has {len(given)} elements, expected 1")
-        check(high(given[0]) is None or (high(given[0]) or 0) >= 0, f"signal_length is {given[0]}, expected 0 or more")
-        return at_least(given[0], 0)
+        return not_negative(given[0], "signal_length")
     if shape is None or len(shape) < 2 or step is None:
         return ANY
     hops = (at_least(shape[-2], 1) - 1) * step

@@ -25,6 +25,7 @@ from irexec.kernels.fast_transposed import prepare_transposed
 from irexec.ops.attributes import NonNegatives, Positives
 from irexec.ops.convolution import TOLERANCE, check_lists, float_weights, group_count, narrowed, numeric_element
 from irexec.ops.registry import op
+from irexec.ops.rules import not_negative
 from irexec.ops.spatial import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, transposed_size
 
 
@@ -153,8 +154,7 @@ def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
     check(element is None or element.is_integer, f"output_shape has element type {element}, expected an integer")
     sizes = output_shape.sizes()
     if sizes is not None:
-        check(all(high(size) is None or (high(size) or 0) >= 0 for size in sizes), f"output_shape {list(map(str, sizes))} is negative")
-        return tuple(at_least(size, 0) for size in sizes)
+        return tuple(not_negative(size, "a size of output_shape") for size in sizes)
     if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
         return None
     check(output_shape.shape[0] <= MOST_AXES, f"output_shape has {output_shape.shape[0]} numbers, more than a shape can have")

@@ -56,8 +56,8 @@ ROWS: list[Row] = [
         "ScaledDotProductAttention", 13, "f32[1..4,8,5,64]", "f32[2,1,?,64]", "f32[?,8,7,32]", "f32[2,1,1,?]", causal=False, id="bounded"
     ),
     facts_case("ScaledDotProductAttention", 13, "f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", causal=False, id="rank unknown"),
-    refuses("ScaledDotProductAttention", 13, _Q, _V, _V, causal=False, says="last axes of query and key", id="embedding"),
-    refuses("ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="sequence lengths", id="sequence"),
+    refuses("ScaledDotProductAttention", 13, _Q, _V, _V, causal=False, says="last axis of query and key differs", id="embedding"),
+    refuses("ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="length of key and value differs", id="sequence"),
     refuses("ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"),
     refuses(
         "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 5), causal=False, says="attention_mask has rank 1", id="mask of one axis"

@@ -39,7 +39,7 @@ _GREEDY: list[Row] = [
     ),
     facts_case("CTCGreedyDecoder", 1, "f32[?,2..5,7]", "f32[20,?]", id="dynamic"),
     facts_case("CTCGreedyDecoder", 1, "f32[...]", "f32[20,?]", id="rank unknown"),
-    refuses("CTCGreedyDecoder", 1, _STEPS, np.ones((6, 3), np.float32), says="step sizes 7 and 6", id="mask"),
+    refuses("CTCGreedyDecoder", 1, _STEPS, np.ones((6, 3), np.float32), says="number of steps differs between inputs: 7 and 6", id="mask"),
     refuses("CTCGreedyDecoder", 1, _STEPS[0], _MASK, says="data has rank 2", id="rank"),
 ]
 
@@ -66,7 +66,7 @@ _GREEDY_LENGTHS: list[Row] = [
     case("CTCGreedyDecoderSeqLen", 6, typed("bf16", _PATHS), _LENGTHS, id="bf16"),
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[...]", "i32[...]", id="ranks unknown"),
-    refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, typed("i32", [7, 5]), says="batch sizes 3 and 2", id="lengths"),
+    refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, typed("i32", [7, 5]), says="batch differs between inputs: 3 and 2", id="lengths"),
     refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, [7.0, 5.0, 4.0], says="expected integers", id="lengths of floats"),
 ]
 
@@ -121,8 +121,17 @@ _LOSS: list[Row] = [
     _loss("long", random("f32", 2, 40, 6, seed=4), _length(40, 33), random("i32", 2, 40, low=0, high=5), _length(12, 15)),
     facts_case("CTCLoss", 4, "f32[?,20,128]", "i32[?]", "i32[2..5,20]", "i32[?]", gives="f32[2..5]", id="dynamic"),
     facts_case("CTCLoss", 4, "f32[...]", "i32[8]", "i32[...]", "i32[?]", "i32[]", id="ranks unknown"),
-    refuses("CTCLoss", 4, _PATHS, _SEVEN, typed("i32", [[0] * 6] * 3), _THREE, says="step sizes 7 and 6", id="labels"),
-    refuses("CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch sizes 3 and 2", id="lengths"),
+    refuses(
+        "CTCLoss",
+        4,
+        _PATHS,
+        _SEVEN,
+        typed("i32", [[0] * 6] * 3),
+        _THREE,
+        says="number of steps differs between inputs: 7 and 6",
+        id="labels",
+    ),
+    refuses("CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"),
     refuses("CTCLoss", 4, typed("i32", np.zeros((3, 7, 4))), _SEVEN, _LABELS, _THREE, says="floating-point", id="integers"),
 ]
 

@@ -37,7 +37,7 @@ for since in (1, 16):
         facts_case("OneHot", since, "i64[?,3]", 4, 1.0, 0.0, axis="-1", id="dynamic"),
         facts_case("OneHot", since, "i64[2,3]", "i64[]", 1.0, 0.0, axis="1", id="depth unknown"),
         facts_case("OneHot", since, "i64[...]", 4, 1.0, 0.0, axis="1", id="rank unknown"),
-        refuses("OneHot", since, "i64[2]", -3, 1.0, 0.0, axis="0", says="depth -3 is negative", id="negative depth"),
+        refuses("OneHot", since, "i64[2]", -3, 1.0, 0.0, axis="0", says="depth is -3", id="negative depth"),
         refuses("OneHot", since, "i64[2]", 3, 1.0, 0, axis="0", says="differ", id="types that differ"),
         refuses("OneHot", since, "i64[2]", 3, 1.0, 0.0, axis="4", says="axis 4 is out of range", id="axis out of range"),
     ]
@@ -64,7 +64,7 @@ ROWS += [
     case("Eye", 9, 3, 3, 1, output_type="f16", id="f16"),
     case("Eye", 9, 3, 3, -1, output_type="bf16", id="bf16"),
     refuses("Eye", 9, 1.0, 3, 0, output_type="f32", says="expected integers", id="rows of floats"),
-    refuses("Eye", 9, -1, 3, 0, output_type="f32", says="negative", id="fewer than no rows"),
+    refuses("Eye", 9, -1, 3, 0, output_type="f32", says="num_rows is -1", id="fewer than no rows"),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "OneHot")]
 ROWS += [

@@ -143,7 +143,9 @@ _UNIFORM: list[Row] = [
     refuses(
         "RandomUniform", 8, [2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"
     ),
-    refuses("RandomUniform", 8, [-2], 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="negative size -2", id="negative size"),
+    refuses(
+        "RandomUniform", 8, [-2], 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"
+    ),
     refuses("RandomUniform", 8, 2.0, 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="expected integers", id="shape of floats"),
 ]
 

@@ -36,7 +36,7 @@ def _complex_rows(type: str) -> list[Row]:
         refuses(type, 7, random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
         refuses(type, 7, random("f32", 2), [0], says="rank 1", id="rank"),
         refuses(type, 7, random("f32", 4, 4, 2), [0], [1, 2], says="signal_size 2", id="sizes of another length"),
-        refuses(type, 7, random("f32", 4, 4, 2), [0], [-2], says="negative", id="negative size"),
+        refuses(type, 7, random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
         refuses(type, 7, random("i32", 4, 2), [0], says="expected floating-point", id="integers"),
     ]
 

@@ -162,7 +162,7 @@ BACKPROP_REFUSED = [
              id="channels"),
     refuses("ConvolutionBackpropData", 1, X, W, [7], **PLAIN, says="output_shape has 1 numbers for 2 spatial axes",
              id="short output_shape"),
-    refuses("ConvolutionBackpropData", 1, X, W, [7, -8], **PLAIN, says="is negative", id="negative output_shape"),
+    refuses("ConvolutionBackpropData", 1, X, W, [7, -8], **PLAIN, says="a size of output_shape is -8", id="negative output_shape"),
     refuses("ConvolutionBackpropData", 1, X, W, [[7, 8]], **PLAIN, says="output_shape has rank 2, expected 1", id="output_shape of rank 2"),
     refuses("ConvolutionBackpropData", 1, X, W, [7.0, 8.0], **PLAIN, says="element type f32, expected an integer",
              id="output_shape of f32"),
