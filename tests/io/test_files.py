@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +16,6 @@ def _model(value: float) -> irexec.Model:
     x = builder.parameter(F32, (2,), "x")
     builder.result(builder.emit("Add", x, builder.constant([float(value), float(value)])), "y")
     return builder.model()
-
-
-def test_an_interrupted_write_leaves_the_old_files_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    irexec.save_model(_model(1), tmp_path / "m.xml")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(irexec.ModelError, match="cannot be written"):
-        irexec.save_model(_model(2), tmp_path / "m.xml")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_model_can_be_saved_over_itself(tmp_path: Path) -> None:
