@@ -67,8 +67,7 @@ class Writer:
 
     def document(self, model: Model) -> bytes:
         """The text of the .xml."""
-        net = etree.Element("net", name=_text(model.name, "the model's name"), version="11")
-        _set(net, model.attributes, "of the model")
+        net = _element("net", {"name": model.name, "version": "11"} | model.attributes, "of the model")
         self._graph(net, model)
         _append(net, model.rt_info)
         etree.indent(net, space="\t")
@@ -80,18 +79,17 @@ class Writer:
         if damage is not None:
             raise ModelError(f"a damaged model cannot be written: line {damage.line}: {damage.message}")
         _check_ids(graph)
-        layers = etree.SubElement(parent, "layers", graph.parts.get("layers", {}))
+        layers, edges = (_element(tag, graph.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
+        parent.extend([layers, edges])
         for node in graph.nodes:
             self._layer(layers, node)
-        edges = etree.SubElement(parent, "edges", graph.parts.get("edges", {}))
         for numbers, attributes in _edges(graph):
             edges.append(_element("edge", dict(zip(_EDGE, map(str, numbers), strict=True)) | attributes, "of an edge"))
 
     def _layer(self, layers: etree._Element, node: Node) -> None:
-        layer = etree.SubElement(layers, "layer", id=str(node.id), name=_text(node.name, "a layer's name"))
-        layer.set("type", _text(_written_type(node), "a layer's type"))
-        layer.set("version", _text(node.version, "a layer's version"))
-        _set(layer, node.extras, f"of {node.name!r}")
+        said = {"id": str(node.id), "name": node.name, "type": _written_type(node), "version": node.version}
+        layer = _element("layer", said | node.extras, f"of {node.name!r}")
+        layers.append(layer)
         parts = self._parts(node)
         order = [tag for tag in dict.fromkeys((*node.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
         for tag in order:
@@ -155,10 +153,8 @@ class Writer:
             parts[back_tag] = [backs]
         for part in parts:
             _set(parts[part][0], node.parts.get(part, {}), f"of {part}")
-        element = etree.Element(tag)
-        if body.graph.name:
-            element.set("name", _text(body.graph.name, "a body's name"))
-        _set(element, body.graph.parts.get("", {}), "of a body")
+        named = {"name": body.graph.name} if body.graph.name else {}
+        element = _element(tag, named | body.graph.parts.get("", {}), "of a body")
         self._graph(element, body.graph)
         _append(element, body.graph.extras.get("rest"))
         parts[tag] = [element]
@@ -273,12 +269,3 @@ def _plain(element: etree._Element) -> etree._Element:
         if len(inner) and inner.text is not None and not inner.text.strip():
             inner.text = None
     return fresh
-
-
-def _text(text: str, what: str) -> str:
-    """The text if XML can hold it."""
-    try:
-        etree.Element("a").set("a", text)
-    except ValueError:
-        raise ModelError(f"{what} {text[:60]!r} has characters that XML cannot hold") from None
-    return text

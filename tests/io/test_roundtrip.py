@@ -17,19 +17,15 @@ from irexec.io.names import decode_names, encode_names
 from irexec.ir.elements import F32, element
 from irexec.ir.equal import differences
 from irexec.ops.model import constant_value
+from tests.support.xml import canonical
 
 _WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
-
-
-def _canonical(element: etree._Element) -> object:
-    """What an element says, white space apart."""
-    return element.tag, list(element.attrib.items()), (element.text or "").strip(), [_canonical(child) for child in element]
 
 
 @pytest.mark.parametrize("path", _WRITTEN, ids=lambda path: path.stem)
 def test_what_openvino_wrote_comes_out_the_same(path: Path) -> None:
     xml, weights = io.write_text(io.read(path))
-    assert _canonical(etree.fromstring(xml)) == _canonical(etree.fromstring(path.read_bytes()))
+    assert canonical(etree.fromstring(xml)) == canonical(etree.fromstring(path.read_bytes()))
     assert weights == path.with_suffix(".bin").read_bytes()
 
 
@@ -70,7 +66,7 @@ def test_what_is_not_known_survives() -> None:
     model = io.read_text(UNKNOWN)
     assert model.nodes[0].outputs[0].names == ["a,b", "c"]
     written, _ = io.write_text(model)
-    assert _canonical(etree.fromstring(written)) == _canonical(etree.fromstring(UNKNOWN))
+    assert canonical(etree.fromstring(written)) == canonical(etree.fromstring(UNKNOWN))
 
 
 def test_what_bodies_say_besides_survives() -> None:
@@ -82,7 +78,7 @@ def test_what_bodies_say_besides_survives() -> None:
     weights = (Path(__file__).parents[1] / "data/openvino/loop.bin").read_bytes()
     model = io.read_text(text, weights)
     written, packed = io.write_text(model)
-    assert _canonical(etree.fromstring(written)) == _canonical(etree.fromstring(text.encode()))
+    assert canonical(etree.fromstring(written)) == canonical(etree.fromstring(text.encode()))
     assert differences(model, io.read_text(written, packed), ports=True) == []
 
 

@@ -17,13 +17,9 @@ from irexec.ir.elements import F32, I64
 from irexec.ir.equal import differences
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Model, Node, Value
+from tests.support.xml import canonical
 
 IRS = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
-
-
-def canonical(element: etree._Element) -> object:
-    """What an element says, white space apart."""
-    return element.tag, list(element.attrib.items()), (element.text or "").strip(), [canonical(child) for child in element]
 
 
 def as_built(graph: Graph) -> None:
@@ -129,6 +125,8 @@ def _fail(model: Model, change: str) -> None:
         model.attributes["name"] = "a\x00"
     elif change == "'a b' of 'x'":
         model.nodes[0].extras["a b"] = "1"
+    elif change == "'odd' of layers":
+        model.parts["layers"] = {"odd": "\x00"}
     elif change == "'names' of port 0":
         model.nodes[0].outputs[0].names = ["\ud800"]
     else:
@@ -141,6 +139,7 @@ FAILURES = [
     "two layers have the id 3",
     "'name' of the model",
     "'a b' of 'x'",
+    "'odd' of layers",
     "'names' of port 0",
     "'k' of 'x'",
 ]
