@@ -123,6 +123,7 @@ def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -
     assert {"Convolution_3", "Relu_6", "MaxPool_7:0"} <= {line["name"] for line in lines}
     assert run(["infer", str(MODEL), "-i", str(feeds["x.npy"]), "--dump-layers", str(tmp_path / "tensors")]) == 0
     index = json.loads((tmp_path / "tensors" / "index.json").read_text())
+    assert {"Convolution_3", "Relu_6", "MaxPool_7:0"} <= {entry["name"] for entry in index["tensors"]}
     for entry in index["tensors"]:
         assert list(np.load(tmp_path / "tensors" / entry["file"]).shape) == entry["shape"]
     capsys.readouterr()
