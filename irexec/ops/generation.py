@@ -12,7 +12,17 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, hig
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axis, not_negative, open_shape, same_element
+from irexec.ops.rules import (
+    check_integers,
+    check_scalar,
+    check_vector,
+    length,
+    normal_axis,
+    not_negative,
+    open_shape,
+    same_element,
+    size_from,
+)
 
 
 def _length(start: Any, stop: Any, step: Any) -> Size:
@@ -172,7 +182,7 @@ def eye_9(
 
 @eye_9.facts
 def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
-    sizes = [_count(num_rows, "num_rows"), _count(num_columns, "num_columns")]
+    sizes = [size_from(num_rows, "num_rows"), size_from(num_columns, "num_columns")]
     check_scalar(diagonal_index, "diagonal_index")
     check_integers(diagonal_index, "diagonal_index")
     if batch_shape is None:
@@ -182,10 +192,3 @@ def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_
     known = batch_shape.sizes()
     batch = open_shape(length(batch_shape)) if known is None else tuple(not_negative(size, "a size of batch_shape") for size in known)
     return Fact(output_type, None if batch is None else (*batch, *sizes))
-
-
-def _count(fact: Fact, what: str) -> Size:
-    check_scalar(fact, what)
-    check_integers(fact, what)
-    known = fact.sizes()
-    return not_negative(known[0] if known else ANY, what)

@@ -8,14 +8,14 @@ from typing import Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, high, low
+from irexec.ir.dims import high, low
 from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
 from irexec.kernels.random import fraction, mersenne, philox
 from irexec.kernels.rounding import round_to
 from irexec.kernels.searching import bisect
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, not_negative, open_shape
+from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, not_negative, open_shape, size_from
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
@@ -195,12 +195,8 @@ def _multinomial_13_facts(
     op_seed: int = 0,
 ) -> Fact:
     check_float(probs, "probs")
-    check_integers(num_samples, "num_samples")
-    check_scalar(num_samples, "num_samples")
     kind: Element = element(convert_type)
-    given = num_samples.sizes()
-    check(given is None or len(given) == 1, f"num_samples has {0 if given is None else len(given)} elements, expected 1")
-    many = ANY if given is None else not_negative(given[0], "num_samples")
+    many = size_from(num_samples, "num_samples")
     if probs.shape is None:
         return Fact(kind, None)
     check(len(probs.shape) in (1, 2), f"probs has rank {len(probs.shape)}, expected 1 or 2")

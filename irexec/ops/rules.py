@@ -74,6 +74,15 @@ def check_scalar(fact: Fact, what: str) -> None:
     check(fact.rank in (None, 0) or vector, f"{what} has shape {fact}, expected a scalar")
 
 
+def size_from(fact: Fact, what: str) -> Size:
+    """The size that a scalar input says; OpError if it can be none."""
+    check_integers(fact, what)
+    check_scalar(fact, what)
+    given = fact.sizes()
+    check(given is None or len(given) == 1, f"{what} has {0 if given is None else len(given)} elements, expected 1")
+    return ANY if given is None else not_negative(given[0], what)
+
+
 def check_vector(fact: Fact, what: str) -> None:
     """Raise OpError if the rank is known and not 1."""
     check(fact.rank in (None, 1), f"{what} has rank {fact.rank}, expected 1")

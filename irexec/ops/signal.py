@@ -22,6 +22,7 @@ from irexec.ops.rules import (
     not_negative,
     open_shape,
     same_element,
+    size_from,
 )
 
 
@@ -280,13 +281,7 @@ def _istft_16_facts(
 
 def _signal_length(shape: PartialShape, size: int | None, step: int | None, signal_length: Fact | None, center: bool) -> Size:
     if signal_length is not None:
-        check_integers(signal_length, "signal_length")
-        check_scalar(signal_length, "signal_length")
-        given = signal_length.sizes()
-        if given is None:
-            return ANY
-        check(len(given) == 1, f"signal_length has {len(given)} elements, expected 1")
-        return not_negative(given[0], "signal_length")
+        return size_from(signal_length, "signal_length")
     if shape is None or len(shape) < 2 or step is None:
         return ANY
     hops = (at_least(shape[-2], 1) - 1) * step

@@ -13,7 +13,7 @@ from irexec.ir.elements import BF16, BOOLEAN, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.indexing import from_front
 from irexec.ops.registry import Elements, op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, same_element
+from irexec.ops.rules import check_integers, check_scalar, check_vector, same_element, size_from
 
 Pooling = Literal["sum", "mean"]
 
@@ -206,22 +206,11 @@ def _embedding_segments_sum_3_facts(
     if segment_ids.shape and indices.shape:
         text = f"segment_ids {segment_ids} do not have the shape of indices {indices}"
         check(may_equal(segment_ids.shape[0], indices.shape[0]), text)
-    count = _how_many(num_segments)
+    count = size_from(num_segments, "num_segments")
     if default_index is not None:
         check_integers(default_index, "default_index")
         check_scalar(default_index, "default_index")
     return _table_facts(emb_table, indices, per_sample_weights, 1, count)
-
-
-def _how_many(num_segments: Fact) -> Size:
-    check_scalar(num_segments, "num_segments")
-    check_integers(num_segments, "num_segments")
-    sizes = num_segments.sizes()
-    if not sizes:
-        return ANY
-    most = high(sizes[0])
-    check(most is None or most >= 0, f"num_segments {sizes[0]} is negative")
-    return at_least(sizes[0], 0)
 
 
 @op("SegmentMax", since=16)
@@ -274,7 +263,7 @@ def _segment_max_16_facts(
         check(list(ids) == sorted(ids) and (not ids or ids[0] >= 0), f"segment_ids {list(ids)[:8]} are not sorted from 0 up")
     count: Size = ANY
     if num_segments is not None:
-        count = _how_many(num_segments)
+        count = size_from(num_segments, "num_segments")
     elif ids is not None:
         count = ids[-1] + 1 if ids else 0
     return Fact(data.element, None if data.shape is None else (count, *data.shape[1:]))

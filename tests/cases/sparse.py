@@ -107,7 +107,7 @@ ROWS += [
         says="segment_ids i64[3] do not have the shape",
         id="ids of another shape",
     ),
-    refuses("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", -2, says="num_segments -2 is negative", id="fewer than none"),
+    refuses("EmbeddingSegmentsSum", 3, "f32[5,2]", "i64[4]", "i64[4]", -2, says="num_segments is -2", id="fewer than none"),
 ]
 SEGMENTED = np.array([[1, 2], [3, -4], [5, 6], [-7, 1]], np.float32)
 for fill in ("zero", "lowest"):
