@@ -35,17 +35,18 @@ def max_pool(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pad
     shape = (*x.shape[:2], *counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    result = _stretched(x, kernel, strides, dilations, pads, counts, lowest(x.dtype))
-    rank = len(kernel)
-    greater = np.fmax if x.dtype.kind == "f" else np.maximum
-    for axis in range(rank):
-        slices = [
-            (slice(None),) * (2 + axis) + tap_slices((tap,), (counts[axis],), (strides[axis],), (dilations[axis],))
-            for tap in range(kernel[axis])
-        ]
-        reduced = result[slices[0]].copy() if len(slices) == 1 else greater(result[slices[0]], result[slices[1]])
+    stretched = _stretched(x, kernel, strides, dilations, pads, counts, lowest(x.dtype))
+    return _reduced(np.fmax if x.dtype.kind == "f" else np.maximum, stretched, kernel, strides, dilations, counts)
+
+
+def _reduced(function: np.ufunc, padded: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, counts: Sizes) -> np.ndarray:
+    """The points of each window brought to one number by a function of two; one axis after the other."""
+    result = padded
+    for axis, (taps, count, stride, dilation) in enumerate(zip(kernel, counts, strides, dilations, strict=True), 2):
+        slices = [(slice(None),) * axis + tap_slices((tap,), (count,), (stride,), (dilation,)) for tap in range(taps)]
+        reduced = result[slices[0]].copy() if taps == 1 else function(result[slices[0]], result[slices[1]])
         for index in slices[2:]:
-            greater(reduced, result[index], out=reduced)
+            function(reduced, result[index], out=reduced)
         result = reduced
     return result
 
@@ -79,15 +80,7 @@ def window_sums(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, 
     shape = (*x.shape[:2], *counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    result = _stretched(x, kernel, strides, dilations, pads, counts, 0)
-    for axis in range(len(kernel)):
-        taps = range(kernel[axis])
-        slices = [(slice(None),) * (2 + axis) + tap_slices((tap,), (counts[axis],), (strides[axis],), (dilations[axis],)) for tap in taps]
-        reduced = result[slices[0]].copy() if len(slices) == 1 else result[slices[0]] + result[slices[1]]
-        for index in slices[2:]:
-            reduced += result[index]
-        result = reduced
-    return result
+    return _reduced(np.add, _stretched(x, kernel, strides, dilations, pads, counts, 0), kernel, strides, dilations, counts)
 
 
 def window_populations(sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:

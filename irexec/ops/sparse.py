@@ -12,6 +12,7 @@ from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.elements import BF16, BOOLEAN, Element
 from irexec.ir.facts import Fact
 from irexec.kernels.indexing import from_front
+from irexec.kernels.pooling import lowest
 from irexec.ops.registry import Elements, op
 from irexec.ops.rules import check_integers, check_scalar, check_vector, same_element, size_from
 
@@ -244,9 +245,7 @@ _LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 
 
 def _lowest(kind: Element | None, dtype: np.dtype) -> float:
-    if kind is BF16:
-        return _LOWEST_BF16
-    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
+    return _LOWEST_BF16 if kind is BF16 else lowest(dtype)
 
 
 @segment_max_16.facts
