@@ -243,8 +243,15 @@ def _axes(axes: Fact | None, data: Fact) -> Sequence[int] | None:
     return None if data.shape is None else range(len(data.shape))
 
 
-def _numbers(array: np.ndarray) -> list[float]:
-    return [float(number) for number in array.ravel().tolist()]
+def _by_sizes_or_scales(data: np.ndarray, way: Way, axes: np.ndarray | None, numbers: np.ndarray, by_scales: bool) -> np.ndarray:
+    """The data resized along the axes, all of them unless given, to numbers that are sizes or scales."""
+    places = normal_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    given = numbers.ravel().tolist()[: len(places)]
+    if not by_scales:
+        return _interpolate(data, way, places, [int(size) for size in given], None)
+    scales = [float(scale) for scale in given]
+    sizes = [scaled_size(data.shape[axis], scale) for axis, scale in zip(places, scales, strict=True)]
+    return _interpolate(data, way, places, sizes, scales)
 
 
 @op("Interpolate", since=4, tolerance=1e-5)
@@ -264,14 +271,9 @@ def interpolate_4(
     cube_coeff: float = -0.75,
 ) -> np.ndarray:
     """``data`` resized along ``axes`` (all unless given), to sizes or by scales. Source: Interpolate-4."""
-    padded = _padded(data, pads_begin, pads_end)
-    places = normal_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
     way = Way(mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff)
-    if shape_calculation_mode == "scales":
-        factors = _numbers(scales)[: len(places)]
-        sizes = [scaled_size(padded.shape[axis], scale) for axis, scale in zip(places, factors, strict=True)]
-        return _interpolate(padded, way, places, sizes, factors)
-    return _interpolate(padded, way, places, [int(size) for size in output_shape.ravel().tolist()][: len(places)], None)
+    by_scales = shape_calculation_mode == "scales"
+    return _by_sizes_or_scales(_padded(data, pads_begin, pads_end), way, axes, scales if by_scales else output_shape, by_scales)
 
 
 @interpolate_4.facts
@@ -313,14 +315,8 @@ def interpolate_11(
 
     bicubic_pillow honours cube_coeff, as the reference does. Source: Interpolate-11.
     """
-    padded = _padded(data, pads_begin, pads_end)
-    places = normal_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
     way = Way(mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff)
-    if shape_calculation_mode == "scales":
-        factors = _numbers(scales_or_sizes)[: len(places)]
-        sizes = [scaled_size(padded.shape[axis], scale) for axis, scale in zip(places, factors, strict=True)]
-        return _interpolate(padded, way, places, sizes, factors)
-    return _interpolate(padded, way, places, [int(size) for size in scales_or_sizes.ravel().tolist()][: len(places)], None)
+    return _by_sizes_or_scales(_padded(data, pads_begin, pads_end), way, axes, scales_or_sizes, shape_calculation_mode == "scales")
 
 
 @interpolate_11.facts
