@@ -15,11 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.kernels.elementwise import cubic_tanh, elu, gelu, swish
 from irexec.kernels.special import erf
 from irexec.ops.registry import op
-from irexec.ops.rules import check_float, normal_axis, same_element
-
-
-def _scalar(fact: Fact, what: str) -> None:
-    check(fact.rank in (None, 0) or fact.shape == (1,) or not fact.is_static, f"{what} has shape {fact}, expected a scalar")
+from irexec.ops.rules import check_float, check_scalar, normal_axis, same_element
 
 
 @op("Clamp", since=1, inplace=True)
@@ -68,7 +64,7 @@ def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
     kind = same_element(data, alpha, lambda_)
     check_float(Fact(kind, data.shape), "data")
     for fact, what in ((alpha, "alpha"), (lambda_, "lambda")):
-        _scalar(fact, what)
+        check_scalar(fact, what)
     return Fact(kind, data.shape)
 
 
@@ -83,7 +79,7 @@ def hard_sigmoid_1(data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.
 def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
     kind = same_element(data, alpha, beta)
     for fact, what in ((alpha, "alpha"), (beta, "beta")):
-        _scalar(fact, what)
+        check_scalar(fact, what)
     return Fact(kind, data.shape)
 
 
@@ -145,7 +141,7 @@ def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
     check_float(data, "data")
     if beta is not None:
         same_element(data, beta)
-        _scalar(beta, "beta")
+        check_scalar(beta, "beta")
     return Fact(data.element, data.shape)
 
 
