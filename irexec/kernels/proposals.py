@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irexec.kernels.special import round_half_away
+
 # The logarithm of how much a box may grow, as Detectron has it.
 MOST_GROWTH = float(np.float32(np.log(1000 / 16)))
 
@@ -24,19 +26,13 @@ def make_anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float
     ratio, scale = np.asarray(ratios, np.float32)[:, None], np.asarray(scales, np.float32)
     widths = np.sqrt(np.float32(base_size) * np.float32(base_size) / ratio)
     if not centred:
-        widths = _round(widths)
-    heights = widths * ratio if centred else _round(widths * ratio)
+        widths = round_half_away(widths)
+    heights = widths * ratio if centred else round_half_away(widths * ratio)
     half = np.stack(np.broadcast_arrays(widths * scale, heights * scale), -1) - offset
     half = half.reshape(-1, 2) * np.float32(0.5)
     middle = np.float32(0.5) * (np.float32(base_size) - offset)
     corners = np.concatenate([middle - half, middle + half], -1)
     return corners - np.float32(base_size) * np.float32(0.5) if centred else corners
-
-
-def _round(x: np.ndarray) -> np.ndarray:
-    """To the nearest whole number, halves away from zero."""
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype)
 
 
 def decode(

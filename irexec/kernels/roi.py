@@ -12,6 +12,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.kernels.roi_points import between, blocks
+from irexec.kernels.special import round_half_away
 
 # Windows of bins along one axis: the first pixel of each, and the one behind its last, (R, bins).
 Windows = tuple[np.ndarray, np.ndarray]
@@ -31,18 +32,12 @@ def real_boxes(rois: np.ndarray, images: int) -> np.ndarray:
     return real
 
 
-def rounded(x: np.ndarray) -> np.ndarray:
-    """The nearest whole number; ties go away from zero."""
-    whole = np.trunc(x)
-    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
-
-
 @np.errstate(invalid="ignore", over="ignore")
 def pool_greatest(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], spatial_scale: float) -> np.ndarray:
     """The greatest number of every bin of whole pixels: (N, C, H, W) at (R, 5) as (R, C, pooled). An empty bin is 0."""
 
     def some(rows: np.ndarray, starts: np.ndarray, rois: np.ndarray) -> np.ndarray:
-        corners = _whole(rounded(rois[:, 1:] * rois.dtype.type(spatial_scale)))
+        corners = _whole(round_half_away(rois[:, 1:] * rois.dtype.type(spatial_scale)))
         down = _whole_windows(corners[:, 1], corners[:, 3], pooled[0], features.shape[2])
         across = _whole_windows(corners[:, 0], corners[:, 2], pooled[1], features.shape[3])
         return _greatest(rows, starts, down, across, features.shape[3])
@@ -155,8 +150,8 @@ def pool_sensitive_mean(features: np.ndarray, rois: np.ndarray, outputs: int, bi
     rows = _rows_by_bin(features, outputs, bins)
     result = np.zeros((len(rois), bins, bins, outputs), features.dtype)
     for part in blocks(len(real_boxes(rois, n)) if height * width else 0, bins * bins * outputs):
-        begins = rounded(rois[part, 1:3]) * rois.dtype.type(spatial_scale)
-        ends = rounded(rois[part, 3:] + 1) * rois.dtype.type(spatial_scale)
+        begins = round_half_away(rois[part, 1:3]) * rois.dtype.type(spatial_scale)
+        ends = round_half_away(rois[part, 3:] + 1) * rois.dtype.type(spatial_scale)
         down = _cut_windows(begins[:, 1], ends[:, 1], bins, height)
         across = _cut_windows(begins[:, 0], ends[:, 0], bins, width)
         result[part] = _mean(rows, _starts_by_bin(rois[part], bins, height * width), down, across, width)
@@ -249,8 +244,8 @@ def _moved(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where bins begin along one axis, (R, classes, bins, bins), and how far apart their points are, all shaped to broadcast."""
     number = begin.dtype.type
-    first = rounded(begin) * number(spatial_scale) - number(0.5)
-    last = (rounded(end) + number(1)) * number(spatial_scale) - number(0.5)
+    first = round_half_away(begin) * number(spatial_scale) - number(0.5)
+    last = (round_half_away(end) + number(1)) * number(spatial_scale) - number(0.5)
     length = np.maximum(last - first, number(0.1))[:, None, None, None]
     step = length / number(places.size)
     begins = places.astype(begin.dtype) * step + first[:, None, None, None] + moves * length

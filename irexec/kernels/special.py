@@ -14,6 +14,12 @@ _ERF = (1.5895133524436716e-07, -5.985570175101789e-06, 8.971200807534588e-05, -
         1.0276548185247328e-01, 1.1283797054344622e00)  # fmt: skip
 
 
+def round_half_away(x: np.ndarray) -> np.ndarray:
+    """The nearest whole number, in the type of floating-point ``x``; ties go away from zero."""
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
+
+
 def erf(x: np.ndarray) -> np.ndarray:
     """The error function, in the type of ``x`` (float32 or float64; float16 through float32)."""
     if x.dtype == np.float64:

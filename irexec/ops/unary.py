@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.ir.facts import Fact
 from irexec.kernels.elementwise import mish, sigmoid, softplus
-from irexec.kernels.special import erf, erfinv
+from irexec.kernels.special import erf, erfinv, round_half_away
 from irexec.ops.arithmetic import check_numeric
 from irexec.ops.registry import op
 
@@ -86,8 +86,7 @@ def round_5(data: np.ndarray, *, mode: Literal["half_to_even", "half_away_from_z
         return data.copy()
     if mode == "half_to_even":
         return np.asarray(np.rint(data))
-    whole = np.trunc(data)
-    return np.asarray(np.where(np.abs(data - whole) >= 0.5, whole + np.copysign(data.dtype.type(1), data), whole))
+    return np.asarray(round_half_away(data))
 
 
 @round_5.facts
