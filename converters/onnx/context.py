@@ -182,6 +182,15 @@ class Context:
         """The value with its axes in another order."""
         return value if list(order) == list(range(len(order))) else self.emit("Transpose", value, list(order))
 
+    def channels_first(self, value: Value) -> Value:
+        """(N, spatial..., C) as (N, C, spatial...)."""
+        rank = self.rank(value, "the data")
+        return self.transpose(value, [0, rank - 1, *range(1, rank - 1)])
+
+    def channels_last(self, value: Value) -> Value:
+        """(N, C, spatial...) as (N, spatial..., C)."""
+        return self.transpose(value, [0, *range(2, self.rank(value)), 1])
+
     def in_float(self, value: Value) -> Value:
         """The value as it is if it is of a float type, else as f32."""
         return value if self.element(value).is_float else self.convert(value, F32)

@@ -23,10 +23,9 @@ _DOMAIN = "com.ms.internal.nhwc"
 
 def _transposed(b: Context, function: Callable[..., Any], x: Value, rest: tuple[Value | None, ...], attributes: dict[str, Any]) -> Any:
     """The operator on channels-first data between two transpositions."""
-    rank = b.rank(x, "the data")
-    result = function(b, b.transpose(x, [0, rank - 1, *range(1, rank - 1)]), *rest, **attributes)
+    result = function(b, b.channels_first(x), *rest, **attributes)
     first, *others = result if isinstance(result, tuple) else (result,)
-    return (b.transpose(first, [0, *range(2, rank), 1]), *others)
+    return (b.channels_last(first), *others)
 
 
 def _row(operator: str, since: int, function: Callable[..., Any], *, activates: bool = False, schema: Any = None) -> None:

@@ -94,10 +94,7 @@ def qlinear_softmax(
 
 
 def _channels_first(b: Context, x: Value, channels_last: int, emit: Callable[[Value], Value]) -> Value:
-    rank = b.rank(x)
-    if not channels_last:
-        return emit(x)
-    return b.transpose(emit(b.transpose(x, [0, rank - 1, *range(1, rank - 1)])), [0, *range(2, rank), 1])
+    return b.channels_last(emit(b.channels_first(x))) if channels_last else emit(x)
 
 
 @translates("QLinearGlobalAveragePool", domain=_DOMAIN)

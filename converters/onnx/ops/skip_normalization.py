@@ -93,10 +93,9 @@ def group_norm(
     b: Context, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int
 ) -> Value:
     """Channels-last images unless told otherwise; the activation is Swish."""
-    rank = b.rank(x)
-    data = b.transpose(x, [0, rank - 1, *range(1, rank - 1)]) if channels_last else x
+    data = b.channels_first(x) if channels_last else x
     kind = b.element(x)
     scale, bias = (b.convert(part, kind) for part in (gamma, beta))
     y = b.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
     y = b.emit("Swish", y) if activation else y
-    return b.transpose(y, [0, *range(2, rank), 1]) if channels_last else y
+    return b.channels_last(y) if channels_last else y
