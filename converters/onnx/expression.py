@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from converters.onnx.context import Context
-from irexec.ir.elements import Element
+from irexec.ir.elements import I64, Element
 from irexec.ir.graph import Value
 
 
@@ -142,3 +142,8 @@ def counting(b: Context, start: Expression | int, stop: Expression, element: Ele
     """The integers from ``start`` up to, without, ``stop``, both i64, as numbers of an element type."""
     first = start.value if isinstance(start, Expression) else b.constant(start)
     return Expression(b, b.convert(b.emit("Range", first, stop.value, b.constant(1), output_type="i64"), element))
+
+
+def places(b: Context, x: Value, axis: int) -> Expression:
+    """The places along an axis, 0 to its size less 1, as i64."""
+    return counting(b, 0, Expression(b, b.size(x, axis)), I64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, counting, places
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.errors import OpError
@@ -113,7 +113,7 @@ def visible(b: Context, query: Value, key: Value, offset: Expression | None, bef
 
     ``offset`` is a number, or one for each of the batch; the result is (length, keys), or (batch, 1, length, keys).
     """
-    rows, columns = (counting(b, 0, Expression(b, b.size(x, 2)), I64) for x in (query, key))
+    rows, columns = (places(b, x, 2) for x in (query, key))
     place = rows.column()
     if offset is not None:
         if b.rank(offset.value) == 1:
@@ -225,7 +225,7 @@ def attention(
         seen = visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
         mask.restrict(seen, sees=left_window_size < 0 and (offset is None or past_key is not None))
     if nonpad_kv_seqlen is not None:
-        columns = counting(b, 0, Expression(b, b.size(heads.key, 2)), I64)
+        columns = places(b, heads.key, 2)
         mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueezed(1, 2, 3))
     if fused:
         y, scores = attend(b, heads, mask, scale, triangle), None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from converters.onnx.bodies import Frame, Part, Step, iterate
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, places
 from converters.onnx.ops.activation import elu, hard_sigmoid, leaky_relu, thresholded_relu
 from irexec.errors import OpError
 from irexec.ir.elements import I64
@@ -185,7 +185,7 @@ def unrolled(
     turned = reverse and lengths is not None
     cut = [(_turned(b, ready.value, lengths) if turned else ready.value, Part(1, reverse and not turned))]
     if lengths is not None:
-        cut.append((b.unsqueeze(counting(b, 0, Expression(b, b.size(x, 1)), I64).value, [0]), Part(1)))
+        cut.append((b.unsqueeze(places(b, x, 1).value, [0]), Part(1)))
     gate_rows, size = b.static(r, "R")[1:]
     recurrence = b.emit("Squeeze", r, [0])
     ends = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])

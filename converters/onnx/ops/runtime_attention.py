@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, places
 from converters.onnx.ops.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
 from converters.onnx.ops.positions import rotated
 from converters.onnx.ops.runtime_quantization import matmul_integer_to_float
@@ -19,10 +19,6 @@ from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"
-
-
-def _places(b: Context, x: Value, axis: int) -> Expression:
-    return counting(b, 0, Expression(b, b.size(x, axis)), I64)
 
 
 def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
@@ -45,13 +41,13 @@ def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
 def _by_length(b: Context, number: Expression, key: Value) -> Expression:
     """One number for each sample is where its keys end; two are the ends and then the starts of all samples."""
     batch, count = b.sizes(key)[0], b.sizes(number.value)[0]
-    places = _places(b, key, 2)
+    along = places(b, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
-        return places < number.unsqueezed(1, 2, 3)
+        return along < number.unsqueezed(1, 2, 3)
     if count != 2 * batch:
         raise ConversionError(f"a mask of {count} numbers for {batch} samples cannot be converted", unsupported=True)
     ends, starts = (Expression(b, part).unsqueezed(1, 2, 3) for part in b.emit("Split", number.value, b.constant(0), num_splits=2))
-    return (places < ends) & (places >= starts)
+    return (along < ends) & (along >= starts)
 
 
 def _scale(scale: float) -> float | None:
@@ -197,10 +193,10 @@ def rotary_embedding(
         if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int):
             num_heads = width // (2 * half)
         x = split_heads(b, x, num_heads)
-    places = Expression(b, b.convert(position_ids, I64))
+    position = Expression(b, b.convert(position_ids, I64))
     if b.rank(position_ids) == 1:
-        places = (_places(b, x, 2) + places).unsqueezed(0)
-    cos, sin = (b.emit("Gather", cache, places.value, b.constant(0)) for cache in (cos_cache, sin_cache))
+        position = (places(b, x, 2) + position).unsqueezed(0)
+    cos, sin = (b.emit("Gather", cache, position.value, b.constant(0)) for cache in (cos_cache, sin_cache))
     y = rotated(b, x, cos, sin, bool(interleaved), rotary_embedding_dim)
     y = y if scale == 1.0 else b.emit("Multiply", y, b.constant(scale, y))
     return join_heads(b, y) if flat else y
@@ -231,16 +227,11 @@ def group_query_attention(
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
         if position_ids is None:
-            places = (before.column() + _places(b, parts.query, 2)).value
-        else:
-            places = position_ids
-        angles = [b.emit("Gather", cache, places, b.constant(0)) for cache in (cos_cache, sin_cache)]
-        cos, sin = angles
+            position_ids = (before.column() + places(b, parts.query, 2)).value
+        cos, sin = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
         turned = [rotated(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)]
         parts = Heads(turned[0], turned[1], parts.value)
-    caches = [
-        _cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))
-    ]  # fmt: skip
+    caches = [_cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
     return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
 
 
@@ -272,22 +263,15 @@ def _cached(b: Context, past: Value | None, new: Value, total: Expression, befor
     more = (total - size).most(0).unsqueezed(0).value
     room = b.emit("Pad", past, [0] * 4, b.emit("Concat", b.constant([0, 0]), more, b.constant([0]), axis=0), b.constant(0, past),
                   pad_mode="constant")  # fmt: skip
-    places = before.unsqueezed(1, 2, 3) + _places(b, new, 2).unsqueezed(0, 1, 3)
-    index = b.full(places.value, b.shape_of(new))
+    position = before.unsqueezed(1, 2, 3) + places(b, new, 2).unsqueezed(0, 1, 3)
+    index = b.full(position.value, b.shape_of(new))
     return b.emit("ScatterElementsUpdate", room, index, new, b.constant(2), version=3)
 
 
 def _grouped(
-    b: Context,
-    query: Value,
-    caches: list[Value],
-    kv_num_heads: int,
-    before: Expression,
-    bias: Value | None,
-    scale: float,
-    window: int,
+    b: Context, query: Value, caches: list[Value], kv_num_heads: int, before: Expression, bias: Value | None, scale: float, window: int,
     softcap: float,
-) -> tuple[Value, ...]:
+) -> tuple[Value, ...]:  # fmt: skip
     count = b.sizes(query)[1]
     if not isinstance(count, int):
         raise OpError(f"the number of heads of {b.fact(query)} is not known")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, places
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.elements import I64
@@ -55,7 +55,7 @@ def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Va
     rank = b.rank(x)
     if rank < 2:
         raise OpError(f"the input {b.fact(x)} is no matrix")
-    rows, columns = (counting(b, 0, Expression(b, b.size(x, axis)), I64) for axis in (rank - 2, rank - 1))
+    rows, columns = (places(b, x, axis) for axis in (rank - 2, rank - 1))
     distance = columns - rows.column()
     diagonal = Expression(b, b.constant(0) if k is None else b.scalar(b.convert(k, I64)))
     outside = distance < diagonal if upper else distance > diagonal
@@ -70,7 +70,7 @@ def tensor_scatter(
     if mode not in ("linear", "circular"):
         raise OpError(f"mode is {mode!r}, expected linear or circular")
     rank, place = b.rank(past_cache), b.axis(axis, past_cache)
-    index = counting(b, 0, Expression(b, b.size(update, place)), I64).unsqueezed(*(i for i in range(rank) if i != place))
+    index = places(b, update, place).unsqueezed(*(i for i in range(rank) if i != place))
     if write_indices is not None:
         index = Expression(b, b.convert(write_indices, I64)).unsqueezed(*range(1, rank)) + index
     if mode == "circular":

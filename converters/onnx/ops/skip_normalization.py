@@ -6,11 +6,11 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 from __future__ import annotations
 
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, places
 from converters.onnx.ops.normalization import layer_normalization, rms_normalization
 from converters.onnx.registry import translates
 from irexec.errors import OpError
-from irexec.ir.elements import BF16, F16, F32, I32, I64
+from irexec.ir.elements import BF16, F16, F32, I32
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"
@@ -72,10 +72,8 @@ def embed_layer_normalization(
     """The sum of what words, places and segments are embedded as, normalised; how many words count; and the sum."""
     axis = b.constant(0)
     if position_ids is None:
-        places = counting(b, 0, Expression(b, b.size(input_ids, 1)), I64).unsqueezed(0).value
-    else:
-        places = position_ids
-    total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, places, axis))
+        position_ids = places(b, input_ids, 1).unsqueezed(0).value
+    total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, position_ids, axis))
     if segment_embedding is not None:
         if segment_ids is None:
             raise OpError("there is an embedding of segments, but no segments")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.context import Context
-from converters.onnx.expression import Expression, counting
+from converters.onnx.expression import Expression, places
 from converters.onnx.registry import translates
 from irexec.ir.elements import I64
 from irexec.ir.graph import Value
@@ -79,7 +79,7 @@ def cum_prod(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: 
     here = Expression(b, b.constant(np.arange(rank)))
     swapped = here.equals(place).choose(last, here.equals(last).choose(place, here)).value
     moved = b.emit("Transpose", x, swapped)
-    numbers = counting(b, 0, Expression(b, b.size(moved, rank - 1)), I64)
+    numbers = places(b, moved, rank - 1)
     row = numbers.column()
     if reverse:
         counts = numbers > row if exclusive else numbers >= row
