@@ -13,8 +13,7 @@ from irexec.ir.facts import Fact
 from irexec.kernels.detection import Limits, cut, decode, detect
 from irexec.ops.attributes import Ints, Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import same_element
-from irexec.ops.spatial import known_rank
+from irexec.ops.rules import same_element, sizes_of
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
 # The name of an input, how many images it is for, and how many numbers it has for each.
@@ -199,8 +198,7 @@ def _detection_output_facts(
     check(len(keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
     kind = _element(proposals, box_logits, class_preds, aux_class_preds, aux_box_preds)
-    known_rank(proposals, [3], "proposals")
-    batch, parts, width = proposals.shape or (ANY,) * 3
+    batch, parts, width = sizes_of(proposals, 3, "proposals")
     wanted = 1 if variance_encoded_in_target else 2
     check(may_equal(parts, wanted), f"proposals have size {parts} on axis 1, expected {wanted}")
     logits = _rows_of("box_logits", box_logits) + _rows_of("aux_box_preds", aux_box_preds)
@@ -237,8 +235,7 @@ def _rows_of(name: str, fact: Fact | None) -> list[Row]:
     """What is known of an input; nothing if it is not there."""
     if fact is None:
         return []
-    known_rank(fact, [2], name)
-    images, numbers = fact.shape or (ANY, ANY)
+    images, numbers = sizes_of(fact, 2, name)
     return [(name, images, numbers)]
 
 

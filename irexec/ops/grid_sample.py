@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, may_equal, meet
+from irexec.ir.dims import may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.kernels.grid import Way, sample_grid
 from irexec.ops.registry import op
+from irexec.ops.rules import check_float, sizes_of
 
 Mode = Literal["bilinear", "bicubic", "nearest"]
 Padding = Literal["zeros", "border", "reflection"]
@@ -48,16 +49,11 @@ def _returned(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 @grid_sample_9.facts
-def _grid_sample_9_facts(
-    data: Fact, grid: Fact, *, align_corners: bool = False, mode: str = "bilinear", padding_mode: str = "zeros"
-) -> Fact:
+def _grid_sample_9_facts(data: Fact, grid: Fact, **settings: Any) -> Fact:
     check(data.element is None or data.element.kind != "string", "data is text, expected numbers")
-    check(grid.element is None or grid.element.is_float, f"grid has element type {grid.element}, expected floating-point numbers")
-    for fact, what in ((data, "data"), (grid, "grid")):
-        check(fact.rank in (None, 4), f"{what} has rank {fact.rank}, expected 4")
-    shape = (ANY, ANY) if data.shape is None else data.shape[:2]
-    if grid.shape is None:
-        return Fact(data.element, (*shape, ANY, ANY))
-    check(may_equal(grid.shape[3], 2), f"grid has {grid.shape[3]} numbers for each point, expected 2")
-    check(may_equal(shape[0], grid.shape[0]), f"data has a batch of {shape[0]}, grid one of {grid.shape[0]}")
-    return Fact(data.element, (meet(shape[0], grid.shape[0]), shape[1], *grid.shape[1:3]))
+    check_float(grid, "grid")
+    images, channels, *_ = sizes_of(data, 4, "data")
+    batch, height, width, numbers = sizes_of(grid, 4, "grid")
+    check(may_equal(numbers, 2), f"grid has {numbers} numbers for each point, expected 2")
+    check(may_equal(images, batch), f"data has a batch of {images}, grid one of {batch}")
+    return Fact(data.element, (meet(images, batch), channels, height, width))

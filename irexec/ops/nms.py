@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, Size, high, meet, span
+from irexec.ir.dims import Shape, Size, high, meet, span
 from irexec.ir.elements import BF16, F16, F32, Element, element
 from irexec.ir.facts import Fact
 from irexec.kernels.boxes import (
@@ -24,7 +24,7 @@ from irexec.kernels.boxes import (
     suppress_softly,
 )
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar
+from irexec.ops.rules import check_float, check_integers, check_scalar, sizes_of
 
 IndexType = Literal["i64", "i32"]
 Encoding = Literal["corner", "center"]
@@ -236,10 +236,7 @@ def check_real(fact: Fact, what: str) -> None:
 
 def shared_sizes(boxes: Fact, scores: Fact, numbers: int = 4) -> Shape:
     """The numbers of batches, classes and boxes, of boxes [batches, boxes, numbers] and scores [batches, classes, boxes]."""
-    check(boxes.rank in (None, 3), f"boxes has rank {boxes.rank}, expected 3")
-    check(scores.rank in (None, 3), f"scores has rank {scores.rank}, expected 3")
-    of_boxes = boxes.shape or (ANY, ANY, numbers)
-    of_scores = scores.shape or (ANY, ANY, ANY)
+    of_boxes, of_scores = sizes_of(boxes, 3, "boxes"), sizes_of(scores, 3, "scores")
     meet(of_boxes[2], numbers)
     return meet(of_boxes[0], of_scores[0]), of_scores[1], meet(of_boxes[1], of_scores[2])
 
@@ -257,7 +254,7 @@ def _facts(boxes: Fact, scores: Fact, most: Fact | None, thresholds: tuple[Fact 
     check_real(scores, "scores")
     for fact, what in zip(thresholds, _THRESHOLDS, strict=False):
         if fact is not None:
-            check(fact.element is None or fact.element.is_float, f"{what} has element type {fact.element}, expected a float type")
+            check_float(fact, what)
             check_scalar(fact, what)
     batches, classes, count = shared_sizes(boxes, scores, numbers)
     rows = up_to(high(batches), high(classes), fewer(count, _limit(most)))

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, high, meet
+from irexec.ir.dims import Shape, high, meet
 from irexec.ir.elements import element
 from irexec.ir.facts import Fact
 from irexec.kernels.boxes import Neighbours, Upright, decays, descending, suppress_adaptively
 from irexec.ops.attributes import AtLeast
 from irexec.ops.nms import IndexType, check_real, fewer, shared_sizes, up_to
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_vector, same_element
+from irexec.ops.rules import check_integers, same_element, sizes_of
 
 Sort = Literal["none", "score", "classid", "class"]
 Decay = Literal["linear", "gaussian"]
@@ -296,11 +296,8 @@ def _multiclass_nms_facts(boxes: Fact, scores: Fact, roisnum: Fact | None = None
 
 def _own_sizes(boxes: Fact, scores: Fact, roisnum: Fact) -> Shape:
     """The numbers of batches, classes and boxes where each class has boxes of its own."""
-    check(boxes.rank in (None, 3), f"boxes has rank {boxes.rank}, expected 3")
-    check(scores.rank in (None, 2), f"scores has rank {scores.rank}, expected 2")
-    check_vector(roisnum, "roisnum")
     check_integers(roisnum, "roisnum")
-    of_boxes, of_scores = boxes.shape or (ANY, ANY, 4), scores.shape or (ANY, ANY)
+    of_boxes, of_scores = sizes_of(boxes, 3, "boxes"), sizes_of(scores, 2, "scores")
+    (batches,) = sizes_of(roisnum, 1, "roisnum")
     meet(of_boxes[2], 4)
-    batches = roisnum.shape[0] if roisnum.shape else ANY
     return batches, meet(of_boxes[0], of_scores[0]), meet(of_boxes[1], of_scores[1])

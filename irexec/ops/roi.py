@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, may_equal, meet
+from irexec.ir.dims import Size, may_equal, meet
 from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.kernels.roi import pool_between, pool_deformable, pool_greatest, pool_sensitive_between, pool_sensitive_mean
 from irexec.kernels.roi_points import corner_boxes, pool_boxes, turned_boxes
 from irexec.ops.attributes import AtLeast, NonNegative, Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_vector, same_element
+from irexec.ops.rules import check_integers, same_element, sizes_of
 
 Mode = Literal["avg", "max"]
 Aligned = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
@@ -79,13 +79,10 @@ def _aligned_facts(
 ) -> Fact:
     kind = _float_element(data, rois)
     check_integers(batch_indices, "batch_indices")
-    check_vector(batch_indices, "batch_indices")
+    (indices,) = sizes_of(batch_indices, 1, "batch_indices")
     count = _boxes(rois, numbers, spatial_scale)
-    if batch_indices.shape is not None:
-        says = f"there are {count} boxes and {batch_indices.shape[0]} batch indices"
-        check(may_equal(count, batch_indices.shape[0]), says)
-        count = meet(count, batch_indices.shape[0])
-    return Fact(kind, (count, _channels(data), pooled_h, pooled_w))
+    check(may_equal(count, indices), f"there are {count} boxes and {indices} batch indices")
+    return Fact(kind, (meet(count, indices), _channels(data), pooled_h, pooled_w))
 
 
 def _float_element(*facts: Fact) -> Element | None:
@@ -102,16 +99,13 @@ def _each_float(*facts: Fact) -> None:
 def _boxes(rois: Fact, numbers: int, spatial_scale: float) -> Size:
     """How many boxes there are."""
     check(0 < spatial_scale < float("inf"), f"spatial_scale {spatial_scale} is not a positive number")
-    check(rois.rank in (None, 2), f"rois has rank {rois.rank}, expected 2")
-    if rois.shape is None:
-        return ANY
-    check(may_equal(rois.shape[1], numbers), f"a box has {rois.shape[1]} numbers, expected {numbers}")
-    return rois.shape[0]
+    count, each = sizes_of(rois, 2, "rois")
+    check(may_equal(each, numbers), f"a box has {each} numbers, expected {numbers}")
+    return count
 
 
 def _channels(data: Fact) -> Size:
-    check(data.rank in (None, 4), f"data has rank {data.rank}, expected 4")
-    return ANY if data.shape is None else data.shape[1]
+    return sizes_of(data, 4, "data")[1]
 
 
 @op("ROIPooling", since=2, widen=True, tolerance=_TOLERANCE, ignores=("output_size", "output_roi"))
@@ -217,10 +211,7 @@ def _deformable_psroi_pooling_1_facts(
 def _check_offsets(offsets: Fact, count: Size, output_dim: int, part_size: int) -> Size:
     """How many boxes there are, where the offsets may know it better."""
     _each_float(offsets)
-    check(offsets.rank in (None, 4), f"offsets has rank {offsets.rank}, expected 4")
-    if offsets.shape is None:
-        return count
-    boxes, channels, *sizes = offsets.shape
+    boxes, channels, *sizes = sizes_of(offsets, 4, "offsets")
     check(may_equal(boxes, count), f"there are {count} boxes and offsets of {boxes}")
     check(all(may_equal(size, part_size) for size in sizes), f"offsets {offsets} are not of {part_size} by {part_size} parts")
     if isinstance(channels, int):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape, Size, exact_quotient, high, low, span
+from irexec.ir.dims import Shape, Size, exact_quotient, high, low, span
 from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
 from irexec.kernels.elementwise import sigmoid
 from irexec.ops.activation import softmax
 from irexec.ops.attributes import Floats, Ints, NonNegative, Positives
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis
-from irexec.ops.spatial import known_rank
+from irexec.ops.rules import check_float, normal_axis, sizes_of
 
 
 @op("RegionYolo", since=1, widen=True, tolerance=1e-5)
@@ -71,10 +70,9 @@ def _region_yolo_1_facts(
     do_softmax: bool = True,
     mask: Ints = (),
 ) -> Fact:
-    check(data.element is None or data.element.is_float, f"data has element type {data.element}, expected a float type")
-    known_rank(data, [4], "data")
+    check_float(data, "data")
     regions, each = num if do_softmax else len(mask), coords + 1 + classes
-    shape = (ANY,) * 4 if data.shape is None else data.shape
+    shape = sizes_of(data, 4, "data")
     most = high(shape[1])
     check(
         most is None or most >= regions * each,
@@ -106,10 +104,9 @@ def reorg_yolo_2(data: np.ndarray, *, stride: Positives) -> np.ndarray:
 
 @reorg_yolo_2.facts
 def _reorg_yolo_2_facts(data: Fact, *, stride: Positives) -> Fact:
-    known_rank(data, [4], "data")
     check(len(stride) > 0, "stride is empty")
     step = stride[0]
-    shape = (ANY,) * 4 if data.shape is None else data.shape
+    shape = sizes_of(data, 4, "data")
     most = high(shape[1])
     check(most is None or most >= step * step, f"data has {shape[1]} channels, expected stride {step} squared or more")
     channels: Size = span(max(low(shape[1]), step * step), most)
