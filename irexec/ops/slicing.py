@@ -54,12 +54,7 @@ def _slice_8_facts(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact |
 def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) -> PartialShape:
     steps = step.ints()
     check(steps is None or 0 not in steps, "step is 0")
-    lengths: set[int] = set()
-    for fact, what in ((start, "start"), (stop, "stop"), (step, "step"), (axes, "axes")):
-        if fact is not None:
-            check_integers(fact, what)
-            check_vector(fact, what)
-            lengths |= {size for size in fact.shape or () if isinstance(size, int)}
+    lengths = _lengths(start=start, stop=stop, step=step, axes=axes)
     check(len(lengths) <= 1, f"start, stop, step and axes have different lengths: {sorted(lengths)}")
     if data.shape is None:
         return None
@@ -77,6 +72,17 @@ def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) 
         else:
             shape[axis] = span(0, high(shape[axis]))
     return tuple(shape)
+
+
+def _lengths(**vectors: Fact | None) -> set[int]:
+    """The different numbers of integers that the inputs are known to have; OpError for another type or rank."""
+    lengths: set[int] = set()
+    for what, fact in vectors.items():
+        if fact is not None:
+            check_integers(fact, what)
+            check_vector(fact, what)
+            lengths |= {size for size in fact.shape or () if isinstance(size, int)}
+    return lengths
 
 
 def _each(fact: Fact) -> Iterable[Size]:
@@ -182,12 +188,7 @@ def _strided_slice_1_facts(
     shrink_axis_mask: Ints = (),
     ellipsis_mask: Ints = (),
 ) -> Fact:
-    lengths: set[int] = set()
-    for fact, what in ((begin, "begin"), (end, "end"), (strides, "strides")):
-        if fact is not None:
-            check_integers(fact, what)
-            check_vector(fact, what)
-            lengths |= {size for size in fact.shape or () if isinstance(size, int)}
+    lengths = _lengths(begin=begin, end=end, strides=strides)
     check(sum(map(bool, ellipsis_mask)) <= 1, "ellipsis_mask has more than one bit")
     check(len(lengths) <= 1, f"begin, end and strides have different lengths: {sorted(lengths)}")
     if data.shape is None or not lengths:
