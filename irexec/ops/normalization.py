@@ -16,15 +16,19 @@ from irexec.kernels.normal import normal_groups, normal_rows
 from irexec.kernels.windows import pad, windows
 from irexec.ops.attributes import Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import normal_axes, same_element
+from irexec.ops.rules import check_float, check_vector, normal_axes, same_element
 
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
 
-def _float(*facts: Fact) -> None:
-    for fact in facts:
-        if fact.element is not None:
-            check(fact.element.is_float, f"element type {fact.element} is not a float type")
+def _along(data: Fact, axes: Fact) -> Fact:
+    """Floats normalised along axes, which are checked as far as they are known."""
+    check_float(data, "data")
+    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
+    known = axes.ints()
+    if data.shape is not None and known is not None:
+        normal_axes(known, len(data.shape))
+    return Fact(data.element, data.shape)
 
 
 def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps: float, inside: bool) -> np.ndarray:
@@ -48,7 +52,7 @@ def mvn_2(data: np.ndarray, *, across_channels: bool = False, normalize_variance
 
 @mvn_2.facts
 def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> Fact:
-    _float(data)
+    check_float(data, "data")
     check(eps > 0, f"eps {eps:g} is not positive")
     return Fact(data.element, data.shape)
 
@@ -62,12 +66,7 @@ def mvn_6(data: np.ndarray, axes: np.ndarray, *, normalize_variance: bool, eps: 
 
 @mvn_6.facts
 def _mvn_6_facts(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Fact:
-    _float(data)
-    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
-    known = axes.ints()
-    if data.shape is not None and known is not None:
-        normal_axes(known, len(data.shape))
-    return Fact(data.element, data.shape)
+    return _along(data, axes)
 
 
 def _bound(data: Fact, axes: Sequence[int], eps: float, inside: bool) -> Callable[..., np.ndarray] | None:
@@ -101,7 +100,7 @@ def _mvn_6_bind(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float,
 def _channels(data: Fact, parts: dict[str, Fact]) -> Fact:
     """Data of rank 2 and more, and one number for each channel in every part."""
     kind = same_element(data, *parts.values())
-    _float(Fact(kind, None))
+    check_float(Fact(kind, None), "data")
     check(data.rank is None or data.rank >= 2, f"data {data} has no channels")
     size: Size = ANY if data.shape is None else data.shape[1]
     for what, fact in parts.items():
@@ -203,12 +202,7 @@ def normalize_l2_1(data: np.ndarray, axes: np.ndarray, *, eps: float, eps_mode: 
 
 @normalize_l2_1.facts
 def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) -> Fact:
-    _float(data)
-    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
-    known = axes.ints()
-    if data.shape is not None and known is not None:
-        normal_axes(known, len(data.shape))
-    return Fact(data.element, data.shape)
+    return _along(data, axes)
 
 
 @op("LRN", since=1, widen=True, tolerance=4e-6)
@@ -230,12 +224,8 @@ def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias
 
 @lrn_1.facts
 def _lrn_1_facts(data: Fact, axes: Fact, *, alpha: float, beta: float, bias: float, size: int) -> Fact:
-    _float(data)
-    check(axes.rank in (None, 1), f"axes have rank {axes.rank}, expected 1")
-    known = axes.ints()
-    if data.shape is not None and known is not None:
-        normal_axes(known, len(data.shape))
-    return Fact(data.element, data.shape)
+    check_vector(axes, "axes")
+    return _along(data, axes)
 
 
 @op("GroupNormalization", since=12, widen=True, tolerance=1e-5)
@@ -284,6 +274,6 @@ def grn_1(data: np.ndarray, *, bias: float) -> np.ndarray:
 
 @grn_1.facts
 def _grn_1_facts(data: Fact, *, bias: float) -> Fact:
-    _float(data)
+    check_float(data, "data")
     check(data.rank is None or 2 <= data.rank <= 4, f"data {data} does not have rank 2 to 4")
     return Fact(data.element, data.shape)

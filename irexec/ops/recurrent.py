@@ -15,7 +15,7 @@ from irexec.kernels.fast_recurrent import Packed
 from irexec.kernels.recurrent import Activation, Cell, State
 from irexec.ops.attributes import Floats, Positive
 from irexec.ops.registry import op
-from irexec.ops.rules import same_element
+from irexec.ops.rules import check_float, same_element
 
 Names = tuple[str, ...]
 Format = Literal["fico", "ifco", "icof", "ifoc", "iofc"]
@@ -50,7 +50,7 @@ def _cell_facts(
     """The states that follow: (batch, hidden_size) each."""
     parts = [fact for fact in (x, *states, weights, recurrence, bias) if fact is not None]
     kind = same_element(*parts)
-    check(kind is None or kind.is_float, f"element type {kind} is not a float type")
+    check_float(Fact(kind, None), "X")
     inner: Size = ANY
     batch: Size = ANY
     for fact, what, rank in [(x, "X", 2), *((s, "a state", 2) for s in states), (weights, "W", 2), (recurrence, "R", 2)]:
@@ -183,7 +183,7 @@ def _sequence_facts(
 ) -> tuple[Fact, ...]:
     count = 2 if direction == "bidirectional" else 1
     kind = same_element(x, *states, w, r, b)
-    check(kind is None or kind.is_float, f"element type {kind} is not a float type")
+    check_float(Fact(kind, None), "X")
     if lengths.element is not None:
         check(lengths.element.is_integer, f"sequence_lengths have element type {lengths.element}, expected integers")
     batch, steps, inner = x.shape if x.rank == 3 and x.shape is not None else (ANY, ANY, ANY)
@@ -292,7 +292,7 @@ def _fast_sequence(x: Fact, weights: Sequence[Fact], direction: str, pack: Pack)
         weights = packed or pack(_wide(w), _wide(r), _wide(b), one)
         count = np.clip(lengths.astype(np.int64), 0, x.shape[1])
         results = fast_recurrent.over_time(weights, _wide(x), [_wide(state) for state in states], count, _WAYS[direction])
-        return results if results[0].dtype == x.dtype else tuple(result.astype(x.dtype) for result in results)
+        return tuple(result.astype(x.dtype, copy=False) for result in results)
 
     return run
 
@@ -311,7 +311,7 @@ def _fast_cell(weights: Sequence[Fact | None], states: int, biases: int, pack: P
 
     def run(x: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         results = fast_recurrent.one_step(packed, _wide(x), [_wide(state) for state in inputs[:states]])
-        return results if results[0].dtype == x.dtype else tuple(result.astype(x.dtype) for result in results)
+        return tuple(result.astype(x.dtype, copy=False) for result in results)
 
     return run
 

@@ -81,7 +81,7 @@ ROWS += [
         "LRN", 1, "f32[2,4,3]", [3], alpha="0.5", beta="0.75", bias="1", size="3", says="axis 3 is out of range", id="axis out of range"
     ),
     refuses("GRN", 1, "f32[4]", bias="0.3", says="does not have rank 2 to 4", id="rank 1"),
-    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="is not a float type", id="integers"),
+    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="data has element type i32, expected floating-point numbers", id="integers"),
 ]
 ROWS += [
     *halves(ROWS),

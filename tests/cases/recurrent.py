@@ -152,7 +152,7 @@ ROWS += [
     case("GRUCell", 3, X, H, *parts(3, 4)[:2], **SIZE, gives=_gru(*(x.array for x in parts(3, 3)[:2]), True), linear_before_reset="true", id="no B, linear_before_reset"),
     case("RNNCell", 1, X, H, *parts(1, 1)[:2], **SIZE, gives=np.tanh(X.array @ parts(1, 1)[0].array.T + H.array @ parts(1, 1)[1].array.T), id="no B"),
     refuses("RNNCell", 1, "f32[2,2]", "f32[2,4]", "f32[3,2]", "f32[3,3]", "f32[3]", **SIZE, says="sizes 4 and 3", id="state"),
-    refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="is not a float type", id="integers"),
+    refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="X has element type i32, expected floating-point numbers", id="integers"),
     refuses("LSTMSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2,1,3]", "i32[3]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **SIZE, direction="forward",
             says="sizes 2 and 3", id="lengths of another batch"),
     refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **SIZE, direction="forward", says="expected integers", id="lengths of floats"),
