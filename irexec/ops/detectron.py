@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from irexec.errors import check
@@ -42,9 +44,8 @@ def prior_grid_generator_6(
 
 @prior_grid_generator_6.facts
 def _prior_grid_generator_6_facts(
-    priors: Fact, feature_map: Fact, im_data: Fact, *,
-    flatten: bool = False, h: NonNegative = 0, w: NonNegative = 0, stride_x: float = 0.0, stride_y: float = 0.0,
-) -> Fact:  # fmt: skip
+    priors: Fact, feature_map: Fact, im_data: Fact, *, flatten: bool = False, h: int = 0, w: int = 0, **others: Any
+) -> Fact:
     check_floats(priors=priors, feature_map=feature_map, im_data=im_data)
     kind = same_element(priors, feature_map, im_data)
     number, four = sizes_of(priors, 2, "priors")
@@ -90,9 +91,8 @@ def _padded(rows: np.ndarray, count: int) -> np.ndarray:
 
 @generate_proposals_single_image_6.facts
 def _generate_proposals_single_image_6_facts(
-    im_info: Fact, anchors: Fact, deltas: Fact, scores: Fact, *,
-    min_size: float, nms_threshold: float, post_nms_count: NonNegative, pre_nms_count: NonNegative,
-) -> tuple[Fact, Fact]:  # fmt: skip
+    im_info: Fact, anchors: Fact, deltas: Fact, scores: Fact, *, post_nms_count: int, **others: Any
+) -> tuple[Fact, Fact]:
     check_floats(im_info=im_info, anchors=anchors, deltas=deltas, scores=scores)
     kind = same_element(im_info, anchors, deltas, scores)
     (numbers,) = sizes_of(im_info, 1, "im_info")
@@ -145,8 +145,7 @@ def detection_output_6(
 @detection_output_6.facts
 def _detection_output_6_facts(
     rois: Fact, deltas: Fact, scores: Fact, im_info: Fact, *,
-    score_threshold: float, nms_threshold: float, num_classes: NonNegative, post_nms_count: int, max_detections_per_image: NonNegative,
-    class_agnostic_box_regression: bool = False, max_delta_log_wh: float, deltas_weights: Floats,
+    num_classes: int, max_detections_per_image: int, deltas_weights: Floats, **others: Any,
 ) -> tuple[Fact, Fact, Fact]:  # fmt: skip
     check_floats(rois=rois, deltas=deltas, scores=scores, im_info=im_info)
     kind = same_element(rois, deltas, scores, im_info)
@@ -196,7 +195,7 @@ def _levels(rois: np.ndarray, count: int) -> np.ndarray:
 
 @roi_feature_extractor_6.facts
 def _roi_feature_extractor_6_facts(
-    rois: Fact, *features: Fact, output_size: Positive, sampling_ratio: NonNegative, pyramid_scales: Positives, aligned: bool = False
+    rois: Fact, *features: Fact, output_size: int, pyramid_scales: Positives, **others: Any
 ) -> tuple[Fact, Fact]:  # fmt: skip
     check(len(features) > 0, "there are no features")
     check(len(features) <= len(pyramid_scales), f"pyramid_scales has {len(pyramid_scales)} numbers for {len(features)} levels")

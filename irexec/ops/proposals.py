@@ -204,8 +204,7 @@ def generate_proposals_9(
 @generate_proposals_9.facts
 def _generate_proposals_9_facts(
     im_info: Fact, anchors: Fact, boxesdeltas: Fact, scores: Fact, *,
-    min_size: float, nms_threshold: float, pre_nms_count: Positive, post_nms_count: Positive, normalized: bool = True,
-    nms_eta: float = 1.0, roi_num_type: IndexType = "i64",
+    min_size: float, post_nms_count: int, nms_eta: float = 1.0, roi_num_type: IndexType = "i64", **others: Any,
 ) -> tuple[Fact, Fact, Fact]:  # fmt: skip
     check_floats(im_info=im_info, anchors=anchors, boxesdeltas=boxesdeltas, scores=scores)
     check(min_size >= 0, f"min_size {min_size:g} is negative")
