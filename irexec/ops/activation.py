@@ -174,13 +174,10 @@ def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
     return Fact(data.element, data.shape)
 
 
-def _exponentials(data: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """x less the greatest along the axis, and the sum of its exponentials."""
-    if data.size == 0:
-        return data.copy(), np.ones_like(data)
+def _below_greatest(data: np.ndarray, axis: int) -> np.ndarray:
+    """x less the greatest along the axis, so that no exponential overflows; data must not be empty."""
     with np.errstate(invalid="ignore"):
-        shifted = data - data.max(axis, keepdims=True)
-    return shifted, np.exp(shifted).sum(axis, keepdims=True)
+        return np.asarray(data - data.max(axis, keepdims=True))
 
 
 def softmax(data: np.ndarray, axis: int) -> np.ndarray:
@@ -189,8 +186,7 @@ def softmax(data: np.ndarray, axis: int) -> np.ndarray:
         return np.ones_like(data)
     if data.size == 0:
         return data.copy()
-    with np.errstate(invalid="ignore"):
-        weights = data - data.max(axis, keepdims=True)
+    weights = _below_greatest(data, axis)
     np.exp(weights, out=weights)
     weights /= weights.sum(axis, keepdims=True)
     return weights
@@ -231,8 +227,10 @@ def log_softmax_5(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     """The logarithm of Softmax along ``axis``. Source: LogSoftmax-5."""
     if data.ndim == 0:
         return np.zeros_like(data)
-    shifted, total = _exponentials(data, axis)
-    return shifted - np.log(total)
+    if data.size == 0:
+        return data.copy()
+    shifted = _below_greatest(data, axis)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
 
 
 @log_softmax_5.facts
