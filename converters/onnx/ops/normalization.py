@@ -127,10 +127,16 @@ def layer_normalization(
 @translates("RMSNormalization", since=23)
 def rms_normalization(b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Value:
     """Over the root of the mean of squares; the result has the type of the scale."""
+    return over_root(b, x, scale, axis, epsilon, stash_type)[0]
+
+
+def over_root(b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int) -> tuple[Value, Value]:
+    """The RMSNormalization, and the root that it divides by."""
     wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
     square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
-    normal = b.emit("Divide", wide, b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide))))
-    return b.emit("Multiply", b.convert(b.convert(normal, b.element(x)), b.element(scale)), scale)
+    root = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide)))
+    normal = b.convert(b.emit("Divide", wide, root), b.element(x))
+    return b.emit("Multiply", b.convert(normal, b.element(scale)), scale), root
 
 
 @translates("MeanVarianceNormalization", since=9)

@@ -69,25 +69,30 @@ def quantize_linear(
     output_dtype: int = 0, precision: int = 0,
 ) -> Value:  # fmt: skip
     kind = b.element(zero) if zero is not None else element_of(output_dtype) if output_dtype else U8
-    step, place = (None if part is None else _spread(b, part, x, axis, block_size) for part in (scale, zero))
+    step, place = _spread(b, scale, x, axis, block_size), None if zero is None else _spread(b, zero, x, axis, block_size)
     within = element_of(precision) if precision else b.element(scale)
     if not within.is_float:
         within = F32
-    return quantized(b, x, step or scale, place, kind, within, saturate=bool(saturate))
+    return quantized(b, x, step, place, kind, within, saturate=bool(saturate))
 
 
 @translates("DequantizeLinear", since=10)
 def dequantize_linear(
     b: Context, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Value:
-    """(x - zero point) * scale, in the type of the result."""
     kind = element_of(output_dtype) if output_dtype else b.element(scale)
+    place = None if zero is None else _spread(b, zero, x, axis, block_size)
+    return dequantized(b, x, _spread(b, scale, x, axis, block_size), place, kind=kind)
+
+
+def dequantized(b: Context, x: Value, scale: Value, zero: Value | None, *, kind: Element = F32) -> Value:
+    """(x - zero point) * scale, in the type of the result."""
     # f16 and bf16 do not hold every difference of integers exactly; the product is rounded once.
     wide = F32 if kind in (F16, BF16) else kind
     level = b.convert(x, wide)
     if zero is not None:
-        level = b.emit("Subtract", level, b.convert(_spread(b, zero, x, axis, block_size), wide))
-    return b.convert(b.emit("Multiply", level, b.convert(_spread(b, scale, x, axis, block_size), wide)), kind)
+        level = b.emit("Subtract", level, b.convert(zero, wide))
+    return b.convert(b.emit("Multiply", level, b.convert(scale, wide)), kind)
 
 
 @translates("DynamicQuantizeLinear", since=11)

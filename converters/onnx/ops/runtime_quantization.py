@@ -14,6 +14,7 @@ from converters.onnx.ops.activation import leaky_relu
 from converters.onnx.ops.pooling import average_pool, max_pool
 from converters.onnx.ops.quantization import (
     dequantize_linear,
+    dequantized,
     dynamic_quantize_linear,
     matmul_integer,
     qlinear_conv,
@@ -27,14 +28,6 @@ from irexec.ir.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"
-
-
-def _level(b: Context, x: Value, scale: Value, zero: Value | None) -> Value:
-    """Steps as the numbers they stand for."""
-    wide = b.convert(x, F32)
-    if zero is not None:
-        wide = b.emit("Subtract", wide, b.convert(zero, F32))
-    return b.emit("Multiply", wide, scale)
 
 
 def _steps(b: Context, x: Value, scale: Value, zero: Value | None, kind: Element) -> Value:
@@ -57,7 +50,7 @@ def _pair(operator: str, type: str) -> None:
         b: Context, x: Value, x_scale: Value, x_zero: Value | None, y: Value, y_scale: Value, y_zero: Value | None, scale: Value,
         zero: Value | None = None,
     ) -> Value:  # fmt: skip
-        result = b.emit(type, _level(b, x, x_scale, x_zero), _level(b, y, y_scale, y_zero))
+        result = b.emit(type, dequantized(b, x, x_scale, x_zero), dequantized(b, y, y_scale, y_zero))
         return _steps(b, result, scale, zero, b.element(x))
 
 
@@ -68,7 +61,7 @@ _pair("QLinearMul", "Multiply")
 def _single(b: Context, parts: tuple[Value, Value, Value | None, Value, Value | None], emit: Callable[[Value], Value]) -> Value:
     """One tensor, its scale and zero point, and those of the result."""
     x, x_scale, x_zero, scale, zero = parts
-    return _steps(b, emit(_level(b, x, x_scale, x_zero)), scale, zero, b.element(x))
+    return _steps(b, emit(dequantized(b, x, x_scale, x_zero)), scale, zero, b.element(x))
 
 
 @translates("QLinearSigmoid", domain=_DOMAIN)
@@ -126,7 +119,7 @@ def qlinear_concat(b: Context, scale: Value, zero: Value, *inputs: Value, axis: 
     """The inputs come as tensor, scale, zero point, each time."""
     if len(inputs) % 3 or not inputs:
         raise OpError(f"it has {len(inputs)} inputs to join, expected three for each tensor")
-    levels = [_level(b, *inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
+    levels = [dequantized(b, *inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
     return quantized(b, b.emit("Concat", *levels, axis=axis), scale, zero, b.element(zero))
 
 
@@ -135,7 +128,7 @@ def qlinear_where(
     b: Context, condition: Value, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value, scale: Value,
     zero: Value,
 ) -> Value:  # fmt: skip
-    chosen = b.emit("Select", condition, _level(b, x, x_scale, x_zero), _level(b, y, y_scale, y_zero))
+    chosen = b.emit("Select", condition, dequantized(b, x, x_scale, x_zero), dequantized(b, y, y_scale, y_zero))
     return quantized(b, chosen, scale, zero, b.element(zero))
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, places
-from converters.onnx.ops.normalization import layer_normalization, rms_normalization
+from converters.onnx.ops.normalization import layer_normalization, over_root, rms_normalization
 from converters.onnx.registry import translates
 from irexec.errors import OpError
-from irexec.ir.elements import BF16, F16, F32, I32
+from irexec.ir.elements import I32
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"
@@ -29,13 +29,8 @@ def simplified_layer_normalization(
     b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
     """ONNX Runtime's, in the domain of ONNX; also gives the inverse of the root of the mean of squares."""
-    y = rms_normalization(b, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
-    if not b.wants(1):
-        return (y,)
-    wide = Expression(b, b.convert(x, F32) if b.element(x) in (F16, BF16) else x)
-    axes = list(range(b.axis(axis, x), b.rank(x)))
-    square = Expression(b, b.emit("ReduceMean", (wide * wide).value, axes, keep_dims=True))
-    return y, (1.0 / (square + epsilon).sqrt()).value
+    y, root = over_root(b, x, scale, axis, epsilon, stash_type)
+    return (y, (1.0 / Expression(b, root)).value) if b.wants(1) else (y,)
 
 
 def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
