@@ -30,21 +30,25 @@ def attend(
     out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
     some_rows = max(1, min(rows, _CACHED // (columns * query.itemsize)))
     some_heads = max(1, _CACHED // (rows * columns * query.itemsize)) if some_rows == rows else 1
-    for place in np.ndindex(*leading):
+    # Where all heads stay in cache, so do those of several images.
+    images = leading.pop() if leading else 0
+    some_images = max(1, some_heads // heads)
+    outer = [(slice(image, image + some_images),) for image in range(0, images, some_images)] or [()]
+    for place, image in product(np.ndindex(*leading), outer):
         for head, row in product(range(0, heads, some_heads), range(0, rows, some_rows)):
-            matrices = (*place, slice(head, head + some_heads))
+            matrices = (*place, *image, slice(head, head + some_heads))
             part = (*matrices, slice(row, row + some_rows))
             # Behind its last row a causal block keeps no column.
             seen = slice(0, min(columns, row + some_rows) if causal else columns)
             weights = np.multiply(query[part], factor)
             shape = (*weights.shape[:-1], seen.stop)
-            scores = np.matmul(weights, key[matrices][:, seen].swapaxes(-1, -2), out=scratch("scores", shape, query.dtype))
+            scores = np.matmul(weights, key[matrices][..., seen, :].swapaxes(-1, -2), out=scratch("scores", shape, query.dtype))
             if causal:
-                _hide_later(scores[:, :, row:])
+                _hide_later(scores[..., row:])
             elif mask is not None:
                 _hide(scores, mask[part])
             total = _exponentials(scores, None if sink is None else sink[part])
-            result = np.matmul(scores, value[matrices][:, seen], out=out[part])
+            result = np.matmul(scores, value[matrices][..., seen, :], out=out[part])
             result /= total
     return out
 
