@@ -33,7 +33,7 @@ def attend(
     # Where all heads stay in cache, so do those of several images.
     images = leading.pop() if leading else 0
     some_images = max(1, some_heads // heads)
-    outer = [(slice(image, image + some_images),) for image in range(0, images, some_images)] or [()]
+    outer: list[tuple[slice, ...]] = [(slice(image, image + some_images),) for image in range(0, images, some_images)] or [()]
     for place, image in product(np.ndindex(*leading), outer):
         for head, row in product(range(0, heads, some_heads), range(0, rows, some_rows)):
             matrices = (*place, *image, slice(head, head + some_heads))
