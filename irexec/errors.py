@@ -6,7 +6,8 @@
       ModelError          malformed XML or .bin: file, line, layer id and name
       UnsupportedError    a type, version or element type that is not implemented
       OpError             what a rule or kernel objects to; it does not know where it is
-        NodeError         the same, with the place: raised by the walker that knows it
+        RangeError        a value of the right type that is outside of what is allowed
+        NodeError         the same, with the place: raised where the place is known
       InputError          what the caller passed to a compiled model
       ConversionError     an ONNX node that has no translation, or a wrong one
 
@@ -29,7 +30,11 @@ class UnsupportedError(IrexecError):
 
 
 class OpError(IrexecError):
-    """What a facts rule or a kernel objects to, with the values but without the place."""
+    """What a shape rule or a kernel objects to, with the values but without the place."""
+
+
+class RangeError(OpError):
+    """A value of the right type that is outside of what is allowed."""
 
 
 class NodeError(OpError):

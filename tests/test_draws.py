@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.errors import OpError
-from irexec.ops.registry import definitions
+from irexec.schema.registry import definitions
 from tests.oracle.draws import EXEMPT, draws
 from tests.support.laws import exact_facts, infer, kernel, read_only
 

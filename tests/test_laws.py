@@ -11,7 +11,7 @@ import pytest
 
 from irexec.errors import OpError
 from irexec.ir.dims import shape_text
-from irexec.ops.attributes import parse_shape
+from irexec.ir.shape_text import parse_shape
 from tests.support.cases import Case, FactsCase, Refusal, families
 from tests.support.goldens import FOLDER, kept, recorded
 from tests.support.laws import LAWS, infer

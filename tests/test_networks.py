@@ -13,7 +13,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.analysis.propagate import propagate
+from irexec.analysis.shape_inference import infer_shapes
 from tests.support.networks import difference, feeds
 
 KEPT = Path(__file__).parent / "data" / "networks"
@@ -55,7 +55,7 @@ def test_plain_kernels_agree(kept: Path, model: irexec.Model) -> None:
 
 
 def test_shapes_are_known_as_well_as_openvino_knows_them(model: irexec.Model) -> None:
-    facts = propagate(model).facts
+    facts = infer_shapes(model).facts
     looser = []
     for value in (value for node in model.nodes for value in node.outputs):
         declared, found = value.fact, facts[value]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from irexec.ops.registry import OpDef, definitions, opset_versions, resolve
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions, opset_versions, resolve
 from tests.support.cases import Case, FactsCase, families
 
 _PAIRS = opset_versions()
@@ -38,7 +39,7 @@ def test_the_readme_says_how_many() -> None:
 @pytest.mark.parametrize("definition", definitions(), ids=_id)
 def test_is_complete(definition: OpDef) -> None:
     assert definition.kernel.__doc__
-    assert callable(getattr(definition, "facts_rule", None))
+    assert callable(getattr(definition, "shape_function", None))
     if definition.type in _IN_GRAPHS:
         return
     rows = [row for row in _ROWS if (row.type, row.since) == (definition.type, definition.since)]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from irexec.dtypes.elements import Element, element
 from irexec.errors import OpError
 from irexec.ir.dims import is_static
-from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
-from irexec.ops.attributes import REQUIRED, Attribute
-from irexec.ops.registry import OpDef, definitions
+from irexec.schema.attributes import REQUIRED, Attribute
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions
 from tests.support.cases import Case, FactsCase, Refusal, Row, Typed, families
 from tests.support.laws import exact_facts, infer
 
@@ -57,7 +58,7 @@ def _cases(definition: OpDef) -> list[Case]:
 
 def _values_to_try(definition: OpDef, attribute: Attribute) -> list[Any]:
     """Every value of an enum or a boolean; of an element type the two of indices."""
-    kind = get_type_hints(definition.kernel)[attribute.parameter]
+    kind = attribute.annotation
     kinds = {kind, *get_args(kind)}
     if attribute.choices:
         return list(attribute.choices)
@@ -69,7 +70,7 @@ def _values_to_try(definition: OpDef, attribute: Attribute) -> list[Any]:
 
 
 def _choices(definition: OpDef, rows: list[Case]) -> Iterator[str]:
-    given = [definition.read_attributes(row.attributes) for row in rows]
+    given = [definition.ungrouped(definition.read_attributes(row.attributes)) for row in rows]
     for attribute in definition.attributes:
         found = [values[attribute.parameter] for values in given]
         for value in _values_to_try(definition, attribute):
@@ -148,7 +149,7 @@ def _axes(definition: OpDef, rows: list[Case]) -> Iterator[str]:
                 yield f"negative {spec.name}"
     for attribute in definition.attributes:
         if attribute.name in ("axis", "axes", "seq_axis", "batch_axis", "batch_dims"):
-            values = [definition.read_attributes(row.attributes)[attribute.parameter] for row in rows]
+            values = [definition.ungrouped(definition.read_attributes(row.attributes))[attribute.parameter] for row in rows]
             if not any(np.any(np.asarray(value) < 0) for value in values):
                 yield f"negative {attribute.name}"
 

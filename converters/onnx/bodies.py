@@ -10,9 +10,9 @@ import numpy as np
 
 from converters.onnx.context import Context
 from irexec.analysis.builder import Builder
+from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, PartialShape, join_shapes
-from irexec.ir.elements import I64
 from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 

@@ -10,10 +10,10 @@ import onnx
 
 from converters.onnx.held import Held
 from irexec.analysis.builder import Builder
+from irexec.dtypes.elements import F32, Element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.dims import Size
-from irexec.ir.elements import F32, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from converters.onnx.context import Context
-from irexec.ir.elements import I64, Element
+from irexec.dtypes.elements import I64, Element
 from irexec.ir.graph import Value
 
 

@@ -11,9 +11,9 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from irexec.analysis.builder import packed, packed_size_of
+from irexec.dtypes.elements import Element, element
 from irexec.errors import ConversionError, UnsupportedError
 from irexec.ir.constants import Constant
-from irexec.ir.elements import Element, element
 
 _TYPES: dict[int, str] = {
     TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16",

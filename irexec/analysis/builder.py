@@ -10,17 +10,18 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.model import Model, declare
-from irexec.analysis.propagate import Walker
+from irexec.analysis.shape_inference import ShapeInference
+from irexec.dtypes.elements import Element, element_of
+from irexec.dtypes.packing import pack, packed_size
 from irexec.errors import ModelError, OpError
-from irexec.ir.constants import Constant
+from irexec.ir.constants import Constant, constant_value
 from irexec.ir.dims import PartialShape
-from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
-from irexec.kernels.packing import pack, packed_size
-from irexec.ops.attributes import REQUIRED, write_attribute, write_shape
-from irexec.ops.model import constant_value
-from irexec.ops.registry import OpDef, newest, resolve
+from irexec.ir.shape_text import write_shape
+from irexec.schema.attributes import REQUIRED, write_attribute
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import newest, resolve
 
 Operand = Value | np.ndarray | np.generic | int | float | bool | list | tuple
 
@@ -34,7 +35,7 @@ class Builder:
 
     def __init__(self, name: str = "") -> None:
         self.graph = Graph(name)
-        self._walker = Walker(tolerant=False)
+        self._inference = ShapeInference(tolerant=False)
         self._names: set[str] = set()
 
     def parameter(
@@ -90,7 +91,7 @@ class Builder:
             NodeError: the inputs or attributes are wrong.
         """
         definition = newest(type) if version is None else resolve(type, version if isinstance(version, str) else f"opset{version}")
-        texts = _attribute_texts(definition, attributes)
+        texts = _attribute_texts(definition, definition.ungrouped(attributes))
         trailing = list(inputs)
         while trailing and trailing[-1] is None:
             trailing.pop()
@@ -106,7 +107,7 @@ class Builder:
         copy.bodies, copy.constant = dict(node.bodies), node.constant
         copy.ports = [Input(value, value.fact) for value in inputs]
         copy.outputs = [Value(copy, i) for i in range(_mapped_outputs(copy))]
-        facts = as_tuple(self._walker.built(copy))
+        facts = as_tuple(self._inference.infer_new_node(copy))
         return tuple(self._output(copy, i, fact, old.names) for i, (fact, old) in enumerate(zip(facts, node.outputs, strict=False)))
 
     def result(self, value: Value, name: str | None = None) -> Node:
@@ -122,7 +123,7 @@ class Builder:
 
     def fact(self, value: Value) -> Fact:
         """What is known of a value, its number included."""
-        return self._walker.inference.facts[value]
+        return self._inference.inference.facts[value]
 
     def constant_array(self, value: Value) -> np.ndarray | None:
         """The numbers of a constant of any size; None for a value that is no constant."""
@@ -166,7 +167,7 @@ class Builder:
     def _infer(self, node: Node, names: Sequence[str]) -> Any:
         # The rules of control flow ask the node which of its outputs a port map means.
         node.outputs = [Value(node, i) for i in range(_mapped_outputs(node))]
-        facts = self._walker.built(node)
+        facts = self._inference.infer_new_node(node)
         for body in node.bodies.values():
             self._declare(body.graph)
         values = tuple(self._output(node, i, fact, names if i == 0 else ()) for i, fact in enumerate(as_tuple(facts)))
@@ -174,7 +175,7 @@ class Builder:
 
     def _declare(self, body: Graph) -> None:
         """Write what has been inferred of a body on its ports and Parameters."""
-        declare(body, self._walker.inference)
+        declare(body, self._inference.inference)
         for parameter in body.parameters:
             parameter.attributes["shape"] = write_shape(self.fact(parameter.outputs[0]).shape)
 
@@ -183,7 +184,7 @@ class Builder:
             node.outputs.append(Value(node, index))
         value = node.outputs[index]
         value.fact, value.names = Fact(fact.element, fact.shape), list(names)
-        self._walker.inference.facts[value] = fact
+        self._inference.inference.facts[value] = fact
         return value
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import Element
+from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError
 from irexec.ir.dims import Dim, Size, count, high, is_static, low
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
-from irexec.kernels.rounding import round_to
-from irexec.ops.registry import OpDef
+from irexec.schema.opdef import OpDef
 
 LARGEST_VALUE = 1024
-"""The most elements of a tensor whose value is followed through a graph before it runs."""
+"""The most elements of a tensor whose value is propagated through a graph before it runs."""
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:
@@ -41,7 +41,12 @@ def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str,
 
     Nothing is computed that is large, random or depends on state; what bounds leave undecided is left out.
     """
-    if not definition.deterministic or not definition.followed or definition.stateful or any(fact.value is not None for fact in outputs):
+    if (
+        not definition.deterministic
+        or not definition.propagate_value
+        or definition.stateful
+        or any(fact.value is not None for fact in outputs)
+    ):
         return tuple(outputs)
     if not all(_is_small(fact) for fact in outputs) or any(fact.value is None for fact in inputs):
         return tuple(outputs)

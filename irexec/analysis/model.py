@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.propagate import Inference, propagate
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, shape_text
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ops.attributes import parse_shape, write_shape
+from irexec.ir.shape_text import parse_shape, write_shape
 
 ShapeLike = str | Sequence[Size] | None
 
@@ -53,13 +53,13 @@ class Model(ir.Model):
     @property
     def inputs(self) -> list[Port]:
         """The Parameters, in order."""
-        facts = propagate(Graph(nodes=self.parameters), tolerant=True).facts
+        facts = infer_shapes(Graph(nodes=self.parameters), tolerant=True).facts
         return [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in self.parameters if node.outputs]
 
     @property
     def outputs(self) -> list[Port]:
         """The Results, in order; what cannot be inferred is as declared."""
-        facts = propagate(self, tolerant=True).facts
+        facts = infer_shapes(self, tolerant=True).facts
         return output_ports(self, facts)
 
     def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> None:
@@ -78,7 +78,7 @@ class Model(ir.Model):
         for node, shape in wanted.items():
             node.attributes["shape"] = write_shape(shape)
         try:
-            inference = propagate(self)
+            inference = infer_shapes(self)
         except IrexecError:
             for node, text in old.items():
                 _restore(node, text)

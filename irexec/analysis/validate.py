@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irexec.analysis.check_bodies import body_findings, state_findings
-from irexec.analysis.check_graph import graph_findings
-from irexec.analysis.check_ports import port_findings
-from irexec.analysis.check_weights import constant_findings, value_findings
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.checks.bodies import body_findings, state_findings
+from irexec.analysis.checks.graph import graph_findings
+from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.findings import (
     ATTRIBUTE_OUT_OF_RANGE,
     ILL_TYPED_ATTRIBUTE,
@@ -26,10 +27,10 @@ from irexec.analysis.findings import (
     of_problem,
 )
 from irexec.analysis.model import check_model
-from irexec.analysis.propagate import Inference, Walker
+from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.errors import NodeError, UnsupportedError
 from irexec.ir.graph import Graph, Model, Node
-from irexec.ops.registry import is_known_type, resolve
+from irexec.schema.registry import is_known_type, resolve
 
 _ATTRIBUTE_CODES = {
     "missing": MISSING_ATTRIBUTE,
@@ -78,14 +79,14 @@ def graphs(model: Graph) -> Iterator[Graph]:
 
 def _infer_all(model: Model) -> Inference:
     """Facts of every value; a body whose owner cannot say what it is given starts from its own ports."""
-    walker = Walker(tolerant=True)
-    walker.graph(model, {})
+    walk = ShapeInference(tolerant=True)
+    walk.graph(model, {})
     for node in model.walk():
         for name, body in node.bodies.items():
-            if any(value not in walker.inference.facts for inner in body.graph.nodes for value in inner.outputs):
-                with walker.enter(f"{node.name}/{name}"):
-                    walker.graph(body.graph, {})
-    return walker.inference
+            if any(value not in walk.inference.facts for inner in body.graph.nodes for value in inner.outputs):
+                with walk.enter(f"{node.name}/{name}"):
+                    walk.graph(body.graph, {})
+    return walk.inference
 
 
 def _attribute_findings(node: Node) -> Iterator[Finding]:
@@ -94,7 +95,7 @@ def _attribute_findings(node: Node) -> Iterator[Finding]:
     except UnsupportedError as error:
         yield at(node, UNKNOWN_VERSION if is_known_type(node.type) else UNKNOWN_TYPE, str(error))
         return
-    for problem in definition.parse(node.attributes)[1]:
+    for problem in typed_attributes(node, definition).problems:
         severity: Severity = "warning" if problem.kind == "unknown" else "error"
         yield at(node, _ATTRIBUTE_CODES[problem.kind], problem.message, severity=severity)
 

@@ -17,7 +17,7 @@ from irexec.cli import render
 from irexec.errors import ConversionError, InputError
 from irexec.ir.dims import PartialShape
 from irexec.runtime.session import compile_model
-from irexec.tools.feeds import random_array, static
+from irexec.tools.input_sources import random_array, static
 from irexec.tools.results import Agreement, compare
 
 

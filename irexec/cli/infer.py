@@ -22,8 +22,8 @@ from irexec.errors import InputError, ModelError, OpError
 from irexec.io.files import replacing
 from irexec.runtime.session import CompiledModel, compile_model
 from irexec.tools.dump import dump, every_tensor
-from irexec.tools.feeds import Feed, arrays, load, parse_feed
-from irexec.tools.pictures import PICTURES, Picture
+from irexec.tools.images import PICTURES, Picture
+from irexec.tools.input_sources import Feed, arrays, load, parse_feed
 from irexec.tools.results import Agreement, compare, describe, read_labels, top_classes
 
 _PORT_CODES = {OUTPUT_SHAPE, OUTPUT_ELEMENT, INPUT_SHAPE, INPUT_ELEMENT, EDGE_SHAPE, EDGE_ELEMENT}

@@ -8,79 +8,25 @@ plain kernel.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import as_tuple, rounded
-from irexec.analysis.propagate import Inference
+from irexec.analysis.shape_inference import Inference
+from irexec.compile.errors import located
 from irexec.compile.sequences import as_sequence
-from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError
-from irexec.ir.elements import F16, Element
+from irexec.compile.steps import BodyPlan, Plan, Step
+from irexec.dtypes.elements import F16, Element
+from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.ops.registry import OpDef, Runner, Variables, resolve
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One operation, ready to be called.
-
-    Attributes:
-        node: where it comes from, for messages and profiles.
-        call: arrays in, array or tuple of arrays out.
-        inputs, outputs: slots; an output that nobody reads has slot -1.
-        frees: slots whose last use this is.
-        elements: for each output the element type it is to be rounded to; None where NumPy has it.
-        check: the facts rule to ask at run time, where shapes were not known before.
-        types: the element types of the inputs, for ``check``.
-        bodies: plans of the node's bodies, by the parameter that takes them.
-        state: the parameter that takes the session's variables.
-    """
-
-    node: Node
-    call: Callable[..., Any]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    frees: tuple[int, ...]
-    elements: tuple[Element | None, ...] | None
-    check: Callable[..., Any] | None
-    types: tuple[Element | None, ...]
-    bodies: Mapping[str, BodyPlan]
-    state: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class BodyPlan:
-    """A body of a node and the plan that runs it."""
-
-    node: Node
-    body: Body
-    plan: Plan
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What a session runs.
-
-    Attributes:
-        steps: in order.
-        slots: how many there are.
-        constants: what stands in a slot from the start.
-        parameters: the slot of each Parameter of the graph; -1 where nothing reads it.
-        targets: the slot of each value asked for.
-        copied: for each target whether it may be memory of an input, a constant or another target.
-    """
-
-    steps: tuple[Step, ...]
-    slots: int
-    constants: tuple[tuple[int, np.ndarray], ...]
-    parameters: tuple[int, ...]
-    targets: tuple[int, ...]
-    copied: tuple[bool, ...]
+from irexec.schema.injected import ElementTypes, Runner, Variables
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import resolve
 
 
 def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = None, *, optimize: bool = True) -> Plan:
@@ -144,8 +90,9 @@ class _Planner:
                 return False
             if any(value is None or value not in self.known for value in node.inputs):
                 return self._fold_from_facts(node)
-        attributes = definition.read_attributes(node.attributes, [self._input_fact(value).element for value in node.inputs])
-        attributes |= dict.fromkeys(definition.handed, node.constant)
+        attributes = self._attributes(node, definition, [self._input_fact(value) for value in node.inputs])
+        if node.type == "Constant":
+            attributes |= dict.fromkeys(definition.injected, node.constant)
         inputs = [self.known[value] for value in node.inputs if value is not None]
         outputs = as_tuple(located(node, definition, inputs, attributes))
         for value, array in zip(node.outputs, outputs, strict=False):
@@ -186,25 +133,33 @@ class _Planner:
         definition = self._definition(node)
         facts = [self._input_fact(value) for value in node.inputs]
         try:
-            definition.check_arity(len(facts))
-            attributes = definition.read_attributes(node.attributes, [fact.element for fact in facts])
+            definition.check_input_count(len(facts))
+            attributes = self._attributes(node, definition, facts)
         except OpError as error:
             raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
-        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.handed.items() if kind is Runner}
-        state = next((name for name, kind in definition.handed.items() if kind is Variables), None)
+        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.injected.items() if kind is Runner}
+        state = next((name for name, kind in definition.injected.items() if kind is Variables), None)
         sequence = None
         if bodies and self.optimize:
             sequence = as_sequence(next(iter(bodies.values())), facts, [self._fact(value) for value in node.outputs])
-        handed = bool(bodies) or state is not None
-        call = sequence or (_with(definition, attributes) if handed else self._call(node, definition, facts, attributes))
+        injected = bool(bodies) or state is not None
+        call = sequence or (_with(definition, attributes) if injected else self._call(node, definition, facts, attributes))
         static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
-        check = None if static or handed else _with(definition.facts_rule, attributes)
+        check = None if static or injected else functools.partial(_check, definition, attributes)
         elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
         outputs = tuple(self.slots.get(value, -1) for value in node.outputs)
         inputs = tuple(self.slots[value] for value in node.inputs if value is not None)
         types = tuple(fact.element for fact in facts)
         rounds = any(elements) and not definition.view
         return Step(node, call, inputs, outputs, frees, elements if rounds else None, check, types, {} if sequence else bodies, state)
+
+    @staticmethod
+    def _attributes(node: Node, definition: OpDef, inputs: Sequence[Fact]) -> dict[str, Any]:
+        """The typed attributes, with the element types of the inputs where the operation asks for them."""
+        values = typed_attributes(node, definition).require()
+        if definition.elements_parameter is not None:
+            values[definition.elements_parameter] = ElementTypes(fact.element for fact in inputs)
+        return values
 
     def _input_fact(self, value: Value | None) -> Fact:
         if value is None:
@@ -214,8 +169,8 @@ class _Planner:
         return fact if array is None else Fact(fact.element, array.shape, array)
 
     def _call(self, node: Node, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
-        if self.optimize and definition.alone_rule is not None and not any(value in self.slots for value in node.outputs[1:]):
-            return _with(definition.alone_rule, attributes)
+        if self.optimize and definition.first_output_kernel is not None and not any(value in self.slots for value in node.outputs[1:]):
+            return _with(definition.first_output_kernel, attributes)
         if self.optimize and definition.bind_rule is not None:
             bound: Callable[..., Any] | None = definition.bind_rule(*facts, **attributes)
             if bound is not None:
@@ -247,28 +202,12 @@ class _Planner:
         return node.type not in ("Parameter", "Constant") and (self._definition(node).stateful or bool(node.bodies))
 
 
-def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any]) -> Any:
-    """The kernel's result, or its OpError with the node's place."""
-    try:
-        return definition(*inputs, **attributes)
-    except NodeError:
-        raise
-    except OpError as error:
-        raise node_error(node, inputs, error) from error
+def _check(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
+    """Raise OpError unless the inputs of a run, which were not known before, are what the operation takes."""
+    definition.infer(inputs, attributes)
 
 
-def node_error(node: Node, inputs: Sequence[Any], error: IrexecError) -> NodeError:
-    """An error of a kernel with its place and the inputs it met."""
-    line = "" if node.line is None else f", line {node.line}"
-    given = ", ".join(f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else str(x) for x in inputs)
-    place = f"layer {node.id} {node.name!r} ({node.type} of {node.version or 'no version'}{line})"
-    return NodeError(f"{place}: {error}; inputs {given}", node=node.name, reason=str(error))
-
-
-def _with(function: Callable[..., Any] | None, attributes: dict[str, Any]) -> Callable[..., Any]:
-    if function is None:
-        raise OpError("has no facts rule")
-
+def _with(function: Callable[..., Any], attributes: dict[str, Any]) -> Callable[..., Any]:
     def call(*inputs: Any, **handed: Any) -> Any:
         return function(*inputs, **attributes, **handed)
 

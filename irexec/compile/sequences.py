@@ -7,18 +7,17 @@ cell's states go round, the hidden one is unsqueezed and put together. LSTMSeque
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attributes
+from irexec.compile.steps import BodyPlan, Step
+from irexec.dtypes.elements import F32, F64
 from irexec.ir.dims import PartialShape
-from irexec.ir.elements import F32, F64
 from irexec.ir.facts import Fact
 from irexec.ops.control import Slice, Wiring
-from irexec.ops.registry import resolve
-
-if TYPE_CHECKING:
-    from irexec.compile.plan import BodyPlan, Step
+from irexec.schema.registry import resolve
 
 _STATES = {"LSTMCell": 2, "GRUCell": 1, "RNNCell": 1}
 _SHAPES = ("Reshape", "Squeeze", "Unsqueeze")
@@ -78,7 +77,7 @@ class _Match:
         definition = resolve(self.cell.node.type.replace("Cell", "Sequence"), "opset5")
         cell = resolve(self.cell.node.type, self.cell.node.version)
         known = {attribute.parameter for attribute in definition.attributes}
-        attributes = cell.read_attributes(self.cell.node.attributes)
+        attributes = typed_attributes(self.cell.node, cell).require()
         if attributes.pop("input_forget", False) or definition.bind_rule is None or x.shape is None:
             return None
         attributes = {name: value for name, value in attributes.items() if name in known} | {"direction": direction}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from irexec.dtypes.elements import Element, element
 from irexec.errors import UnsupportedError
-from irexec.ir.elements import Element, element
 
 _SEPARATOR = re.compile(r"(?<!\\),")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from lxml import etree
 
+from irexec.dtypes.elements import Element, element
 from irexec.errors import ModelError, UnsupportedError
 from irexec.io.bodies import read_bodies
 from irexec.io.names import READ_TYPES, decode_names, named_element
@@ -20,7 +21,6 @@ from irexec.io.xml import Document, said_by_tag, texts
 from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.dims import ANY, Size
-from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Model, Node, Problem, Value
 

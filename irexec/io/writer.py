@@ -10,12 +10,12 @@ from typing import Any
 
 from lxml import etree
 
+from irexec.dtypes.elements import Element
 from irexec.errors import ModelError
 from irexec.io.bodies import body_tags
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, encode_names, named_element
 from irexec.ir.constants import Constant
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
 

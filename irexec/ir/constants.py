@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from irexec.errors import ModelError
-from irexec.ir.elements import Element
+from irexec.dtypes.elements import Element
+from irexec.dtypes.packing import packed_size, unpack
+from irexec.errors import ModelError, OpError
 
 
 @dataclass(eq=False)
@@ -43,3 +44,36 @@ class Constant:
         if data.nbytes < self.size:
             raise ModelError(f"constant of {self.size} bytes has only {data.nbytes}")
         return data
+
+
+def constant_value(constant: Constant) -> np.ndarray:
+    """The constant unpacked into its element's carrier, in its shape; read-only.
+
+    Raises:
+        ModelError: its bytes are not in the file, or are not what shape and type ask for.
+    """
+    wrong = size_problem(constant)
+    if wrong is not None:
+        raise ModelError(wrong)
+    element = constant.element
+    try:
+        value = unpack(element.name, constant.raw[: constant.size], constant.count).reshape(constant.shape)
+    except OpError as error:
+        raise ModelError(str(error)) from None
+    value.flags.writeable = False
+    return value
+
+
+def size_problem(constant: Constant) -> str | None:
+    """What is wrong with the declared number of bytes; None if nothing is.
+
+    A string says in its bytes how long it is. A constant without elements may have one byte:
+    OpenVINO 2026.4.1 writes it so unless the constant was made of a tensor.
+    """
+    element = constant.element
+    if element.kind == "string":
+        return None
+    needed = packed_size(element.name, constant.count)
+    if constant.size == needed or (constant.count == 0 and constant.size == 1):
+        return None
+    return f"has {constant.size} bytes, {element}[{','.join(map(str, constant.shape))}] takes {needed}"

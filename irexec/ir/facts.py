@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element_of
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim, PartialShape, Shape, Size, admits, is_static, may_equal, shape_text
-from irexec.ir.elements import Element, element_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 It is a faithful picture of a .xml, right or wrong: attributes are kept as text, port numbers and
 unknown attributes as written, and what cannot be drawn as a graph (an edge to nothing, a second
 layer with the same id) is kept in ``Graph.problems``. Shapes and types on ports are what the file
-or the builder DECLARES; what inference finds is a mapping of its own (irexec.analysis.propagate).
+or the builder DECLARES; what inference finds is a mapping of its own (irexec.analysis.shape_inference).
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class Node:
         spelling: the type as written, where it was read from a file.
         layout: the tags of the layer's child elements in the order in which they were written.
         parts: attributes, by tag, of child elements that IR gives none (input, output, the maps of bodies), as written.
+        typed: what irexec.analysis.attributes has parsed ``attributes`` to; it is kept there and used nowhere else.
     """
 
     id: int
@@ -103,6 +104,7 @@ class Node:
     spelling: str | None = None
     layout: tuple[str, ...] = ()
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    typed: Any = field(default=None, repr=False)
 
     @property
     def inputs(self) -> list[Value | None]:
@@ -117,6 +119,10 @@ class Node:
         """Which output the port of that number is; unnumbered ports run on from the inputs."""
         first = len(self.ports)
         return next((v.index for v in self.outputs if number == (first + v.index if v.port is None else v.port)), None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: definitions of operations are found again where the node is used."""
+        return vars(self) | {"typed": None}
 
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"

@@ -8,17 +8,17 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.kernels.elementwise import cubic_tanh, elu, gelu, swish
-from irexec.kernels.special import erf
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_scalar, normal_axis, same_element
+from irexec.reference.elementwise import cubic_tanh, elu, gelu, swish
+from irexec.reference.special import erf
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, check_scalar, normal_axis, same_element
 
 
-@op("Clamp", since=1, inplace=True)
+@op("Clamp", since=1)
 def clamp_1(data: np.ndarray, *, min: float, max: float) -> np.ndarray:
     """The number, or the bound beyond which it is; bounds of integers are rounded inwards. Source: Clamp-1."""
     if data.dtype.kind == "f":
@@ -34,19 +34,19 @@ def _whole(bound: float, round_: Callable[[float], int], limits: np.iinfo) -> in
     return round_(bound)
 
 
-@clamp_1.facts
+@clamp_1.shape_rule
 def _clamp_1_facts(data: Fact, *, min: float, max: float) -> Fact:
     check(min <= max, f"min {min:g} is above max {max:g}")
     return Fact(data.element, data.shape)
 
 
-@op("Elu", since=1, widen=True, inplace=True, tolerance=2e-6)
+@op("Elu", since=1, widen=True, tolerance=2e-6)
 def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere. Source: Elu-1."""
     return elu(data, alpha)
 
 
-@elu_1.facts
+@elu_1.shape_rule
 def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
     check_float(data, "data")
     return Fact(data.element, data.shape)
@@ -59,7 +59,7 @@ def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarr
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, data.dtype.type(0))))
 
 
-@selu_1.facts
+@selu_1.shape_rule
 def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
     kind = same_element(data, alpha, lambda_)
     check_float(Fact(kind, data.shape), "data")
@@ -75,7 +75,7 @@ def hard_sigmoid_1(data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.
     return np.clip(alpha.reshape(-1)[0] * data + beta.reshape(-1)[0], kind(0), kind(1))
 
 
-@hard_sigmoid_1.facts
+@hard_sigmoid_1.shape_rule
 def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
     kind = same_element(data, alpha, beta)
     for fact, what in ((alpha, "alpha"), (beta, "beta")):
@@ -120,7 +120,7 @@ def _prelu_1_bind(data: Fact, slope: Fact) -> Callable[..., np.ndarray] | None:
     return prelu
 
 
-@prelu_1.facts
+@prelu_1.shape_rule
 def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
     kind = same_element(data, slope)
     if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
@@ -136,7 +136,7 @@ def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
         return swish(data, 1 if beta is None else beta.reshape(-1)[0])
 
 
-@swish_4.facts
+@swish_4.shape_rule
 def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
     check_float(data, "data")
     if beta is not None:
@@ -156,7 +156,7 @@ def gelu_2(data: np.ndarray) -> np.ndarray:
     return _gelu(data, "erf")
 
 
-@gelu_2.facts
+@gelu_2.shape_rule
 def _gelu_2_facts(data: Fact) -> Fact:
     check_float(data, "data")
     return Fact(data.element, data.shape)
@@ -168,7 +168,7 @@ def gelu_7(data: np.ndarray, *, approximation_mode: Literal["erf", "tanh"] = "er
     return _gelu(data, approximation_mode.lower())
 
 
-@gelu_7.facts
+@gelu_7.shape_rule
 def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
     check_float(data, "data")
     return Fact(data.element, data.shape)
@@ -205,7 +205,7 @@ def softmax_1(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     return softmax(data, axis)
 
 
-@softmax_1.facts
+@softmax_1.shape_rule
 def _softmax_1_facts(data: Fact, *, axis: int = 1) -> Fact:
     check(axis >= 0, f"axis {axis} is negative, which Softmax-1 does not take")
     return _along(data, axis)
@@ -217,7 +217,7 @@ def softmax_8(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     return softmax(data, axis)
 
 
-@softmax_8.facts
+@softmax_8.shape_rule
 def _softmax_8_facts(data: Fact, *, axis: int = 1) -> Fact:
     return _along(data, axis)
 
@@ -233,6 +233,6 @@ def log_softmax_5(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
 
 
-@log_softmax_5.facts
+@log_softmax_5.shape_rule
 def _log_softmax_5_facts(data: Fact, *, axis: int = 1) -> Fact:
     return _along(data, axis)

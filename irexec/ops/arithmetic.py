@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element_of
 from irexec.errors import check
 from irexec.ir.dims import Size, low
-from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
-from irexec.ops.elementwise import align, define
-from irexec.ops.registry import op
-from irexec.ops.rules import Broadcasting, broadcast, same_element
+from irexec.schema.elementwise import align, define
+from irexec.schema.registry import op
+from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 def check_numeric(*facts: Fact) -> None:
@@ -78,15 +78,15 @@ def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
     return (quotient + ((quotient < 0) & (quotient * b != a) & (b != 0))).astype(a.dtype)
 
 
-define("Add", 1, np.add, "a + b; integers wrap.", _number, symbolic=True, inplace=True)
-define("Subtract", 1, np.subtract, "a - b; integers wrap.", _number, symbolic=True, inplace=True)
-define("Multiply", 1, np.multiply, "a * b; integers wrap.", _number, symbolic=True, inplace=True)
-define("Maximum", 1, np.maximum, "The greater of a and b.", _number, symbolic=True, inplace=True)
-define("Minimum", 1, np.minimum, "The lesser of a and b.", _number, symbolic=True, inplace=True)
+define("Add", 1, np.add, "a + b; integers wrap.", _number, symbolic=True)
+define("Subtract", 1, np.subtract, "a - b; integers wrap.", _number, symbolic=True)
+define("Multiply", 1, np.multiply, "a * b; integers wrap.", _number, symbolic=True)
+define("Maximum", 1, np.maximum, "The greater of a and b.", _number, symbolic=True)
+define("Minimum", 1, np.minimum, "The lesser of a and b.", _number, symbolic=True)
 define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.", _number)
 define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", _number, symbolic=True)
 define("Power", 1, _power, "a to the power of b.", _number, tolerance=2e-6)
-define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", _number, inplace=True)
+define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", _number)
 
 
 @op("Divide", since=1, symbolic=True)
@@ -101,7 +101,7 @@ def divide_1(a: np.ndarray, b: np.ndarray, *, m_pythondiv: bool = True, auto_bro
         return divide(a, b, m_pythondiv)
 
 
-@divide_1.facts
+@divide_1.shape_rule
 def _divide_1_facts(a: Fact, b: Fact, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> Fact:
     check_numeric(a, b)
     return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irexec.backend.attention import attend
+from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, may_equal, shape_text
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.kernels.attention import attend
-from irexec.ops.registry import op
-from irexec.ops.rules import agree, broadcast, check_float, check_scalar, same_element
+from irexec.schema.registry import op
+from irexec.schema.rules import agree, broadcast, check_float, check_scalar, same_element
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)
@@ -98,7 +98,7 @@ def _scaled_dot_product_attention_13_bind(query: Fact, *others: Fact, causal: bo
     return run
 
 
-@scaled_dot_product_attention_13.facts
+@scaled_dot_product_attention_13.shape_rule
 def _scaled_dot_product_attention_13_facts(
     query: Fact,
     key: Fact,

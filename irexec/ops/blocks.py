@@ -11,12 +11,12 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, exact_quotient, high, low, may_equal
 from irexec.ir.facts import Fact
-from irexec.kernels.patches import fold, unfold
-from irexec.kernels.windows import resolve_pads, window_counts
-from irexec.ops.attributes import NonNegatives, Positives
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_vector
-from irexec.ops.spatial import filled, known_rank, same_size, window_size
+from irexec.reference.patches import fold, unfold
+from irexec.reference.windows import resolve_pads, window_counts
+from irexec.schema.attributes import NonNegatives, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_vector
+from irexec.schema.window_sizes import filled, known_rank, same_size, window_size
 
 
 def _ints(array: np.ndarray) -> list[int]:
@@ -72,7 +72,7 @@ def _block_numbers(data: Fact, given: Sequence[tuple[Fact, str]]) -> list[tuple[
     return numbers
 
 
-@space_to_batch_2.facts
+@space_to_batch_2.shape_rule
 def _space_to_batch_2_facts(data: Fact, block_shape: Fact, pads_begin: Fact, pads_end: Fact) -> Fact:
     blocks, begins, ends = _block_numbers(data, [(block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end")])
     if data.shape is None:
@@ -87,7 +87,7 @@ def _space_to_batch_2_facts(data: Fact, block_shape: Fact, pads_begin: Fact, pad
     return Fact(data.element, (batch, *map(exact_quotient, grown[1:], blocks[1:])))
 
 
-@batch_to_space_2.facts
+@batch_to_space_2.shape_rule
 def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, crops_end: Fact) -> Fact:
     given = [(block_shape, "block_shape"), (crops_begin, "crops_begin"), (crops_end, "crops_end")]
     blocks, begins, ends = _block_numbers(data, given)
@@ -131,7 +131,7 @@ def extract_image_patches_3(
     return moved.reshape(data.shape[0], math.prod(sizes) * data.shape[1], *moved.shape[4:])
 
 
-@extract_image_patches_3.facts
+@extract_image_patches_3.shape_rule
 def _extract_image_patches_3_facts(data: Fact, *, sizes: Positives, strides: Positives, rates: Positives, auto_pad: str) -> Fact:
     known_rank(data, [4], "data")
     for numbers, what in ((sizes, "sizes"), (strides, "strides"), (rates, "rates")):
@@ -174,7 +174,7 @@ def col2im_15(
     return np.ascontiguousarray(images[0] if data.ndim == 2 else images)
 
 
-@col2im_15.facts
+@col2im_15.shape_rule
 def _col2im_15_facts(
     data: Fact,
     output_size: Fact,

@@ -9,8 +9,8 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
-from irexec.ops.rules import broadcast, check_integers, check_vector, length, open_shape, same_element
+from irexec.schema.registry import op
+from irexec.schema.rules import broadcast, check_integers, check_vector, length, open_shape, same_element
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
@@ -93,7 +93,7 @@ def broadcast_1(
     return np.broadcast_to(data, target).copy()
 
 
-@broadcast_1.facts
+@broadcast_1.shape_rule
 def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, "explicit" if mode == "none" else mode)
 
@@ -118,7 +118,7 @@ def broadcast_3(
     return np.broadcast_to(data, target).copy()
 
 
-@broadcast_3.facts
+@broadcast_3.shape_rule
 def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str = "numpy") -> Fact:
     return _broadcast_facts(data, target_shape, axes_mapping, mode)
 
@@ -129,7 +129,7 @@ def tile_1(data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
     return np.tile(data, [max(int(n), 0) for n in repeats.ravel().tolist()])
 
 
-@tile_1.facts
+@tile_1.shape_rule
 def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
     check_vector(repeats, "repeats")
     check_integers(repeats, "repeats")
@@ -202,7 +202,7 @@ def pad_1(
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
-@pad_1.facts
+@pad_1.shape_rule
 def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
     return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=False)
 
@@ -218,6 +218,6 @@ def pad_12(
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
-@pad_12.facts
+@pad_12.shape_rule
 def _pad_12_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
     return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import U8, Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, exact_quotient, may_equal, meet, shape_text
-from irexec.ir.elements import U8, Element
 from irexec.ir.facts import Fact
-from irexec.kernels.colour import to_rgb, to_yuv
-from irexec.ops.registry import op
-from irexec.ops.rules import same_element
+from irexec.reference.colour import to_rgb, to_yuv
+from irexec.schema.registry import op
+from irexec.schema.rules import same_element
 
 
 def _split(whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -86,15 +86,15 @@ def bgr_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
     return _to_nv12(data[..., 2], data[..., 1], data[..., 0], single_plane)
 
 
-@nv12_to_rgb_8.facts
-@nv12_to_bgr_8.facts
+@nv12_to_rgb_8.shape_rule
+@nv12_to_bgr_8.shape_rule
 def _from_nv12_facts(arg_y: Fact, arg_uv: Fact | None = None) -> Fact:
     planes = [] if arg_uv is None else [_plane(arg_uv, 2, "UV")]
     return _image([arg_y] if arg_uv is None else [arg_y, arg_uv], planes)
 
 
-@i420_to_rgb_8.facts
-@i420_to_bgr_8.facts
+@i420_to_rgb_8.shape_rule
+@i420_to_bgr_8.shape_rule
 def _from_i420_facts(arg_y: Fact, arg_u: Fact | None = None, arg_v: Fact | None = None) -> Fact:
     if arg_u is None:
         return _image([arg_y], [])
@@ -144,8 +144,8 @@ def _even(size: Size, what: str) -> Size:
     return size if _divisible(size, 2) else _uneven(what, size, 2)
 
 
-@rgb_to_nv12_17.facts
-@bgr_to_nv12_17.facts
+@rgb_to_nv12_17.shape_rule
+@bgr_to_nv12_17.shape_rule
 def _to_nv12_facts(data: Fact, *, single_plane: bool = True) -> Any:
     kind = _colour_type(data)
     batch, height, width = (_even(size, "size") if place else size for place, size in enumerate(_plane(data, 3, "data")))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.ir.elements import BOOLEAN, Element
+from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.ops.elementwise import define
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, same_element
+from irexec.schema.elementwise import define
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, same_element
 
 
 def _boolean(a: Fact, b: Fact) -> Element:
@@ -35,7 +35,7 @@ def is_finite_10(data: np.ndarray) -> np.ndarray:
     return np.asarray(np.isfinite(data))
 
 
-@is_finite_10.facts
+@is_finite_10.shape_rule
 def _is_finite_10_facts(data: Fact) -> Fact:
     return _float(data)
 
@@ -46,7 +46,7 @@ def is_nan_10(data: np.ndarray) -> np.ndarray:
     return np.asarray(np.isnan(data))
 
 
-@is_nan_10.facts
+@is_nan_10.shape_rule
 def _is_nan_10_facts(data: Fact) -> Fact:
     return _float(data)
 
@@ -62,6 +62,6 @@ def is_inf_10(data: np.ndarray, *, detect_negative: bool = True, detect_positive
     return found
 
 
-@is_inf_10.facts
+@is_inf_10.shape_rule
 def _is_inf_10_facts(data: Fact, *, detect_negative: bool = True, detect_positive: bool = True) -> Fact:
     return _float(data)

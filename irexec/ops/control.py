@@ -1,4 +1,4 @@
-"""Control flow: If, Loop and TensorIterator. Bodies are run by the Runner that the walker hands over."""
+"""Control flow: If, Loop and TensorIterator. A body is run by the injected Runner."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join, join_shapes, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
-from irexec.ops.registry import Runner, op
-from irexec.ops.rules import normal_axis
+from irexec.schema.injected import Runner
+from irexec.schema.registry import op
+from irexec.schema.rules import normal_axis
 
 
 def _outputs(runner: Runner) -> dict[int, int]:
@@ -55,7 +56,7 @@ def if_8(cond: np.ndarray, *inputs: np.ndarray, then_body: Runner, else_body: Ru
     return tuple(results[found[index]] for index in sorted(found))
 
 
-@if_8.facts
+@if_8.shape_rule
 def _if_8_facts(cond: Fact, *inputs: Fact, then_body: Any, else_body: Any) -> tuple[Fact, ...]:
     count = None if cond.shape is None else [size for size in cond.shape if size != 1]
     check(not count or any(isinstance(size, Dim) for size in count), f"cond has shape {cond}, expected one element")
@@ -272,7 +273,7 @@ def loop_5(trip_count: np.ndarray, execution_condition: np.ndarray, *inputs: np.
     return _iterate(body, [trip_count, execution_condition, *inputs], trips, goes_on)
 
 
-@loop_5.facts
+@loop_5.shape_rule
 def _loop_5_facts(trip_count: Fact, execution_condition: Fact, *inputs: Fact, body: Any) -> tuple[Fact, ...]:
     trips = trip_count.scalar("trip_count")
     condition = execution_condition.known
@@ -300,7 +301,7 @@ def tensor_iterator_1(*inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ..
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
 
 
-@tensor_iterator_1.facts
+@tensor_iterator_1.shape_rule
 def _tensor_iterator_1_facts(*inputs: Fact, body: Any) -> tuple[Fact, ...]:
     wiring = Wiring.of(body.node, body.body)
     results = _settle(body, wiring, inputs)

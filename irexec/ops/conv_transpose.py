@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.backend.conv_transpose import prepare_transposed
+from irexec.dtypes.elements import BF16, F16, F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, at_least, at_most, may_equal, meet
-from irexec.ir.elements import BF16, F16, F32
 from irexec.ir.facts import Fact
-from irexec.kernels.convolution import convolve_transposed, natural_sizes
-from irexec.kernels.fast_transposed import prepare_transposed
-from irexec.kernels.windows import Pads, extent
-from irexec.ops.attributes import NonNegatives, Positive, Positives
 from irexec.ops.convolution import TOLERANCE, float_weights, narrowed
-from irexec.ops.registry import op
-from irexec.ops.rules import same_element
-from irexec.ops.spatial import check_list, dilated, filled, known_rank, spatial_rank, transposed_size
-from irexec.ops.transposed import cut_size
+from irexec.ops.convolution_backprop import cut_size
+from irexec.reference.convolution import convolve_transposed, natural_sizes
+from irexec.reference.windows import Pads, extent
+from irexec.schema.attributes import NonNegatives, Positive, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import same_element
+from irexec.schema.window_sizes import check_list, dilated, filled, known_rank, spatial_rank, transposed_size
 
 AutoPad = Literal["none", "same_upper", "same_lower", "valid"]
 DataFormat = Literal["NXC", "NCX"]
@@ -158,7 +158,7 @@ def _filter_order(rank: int, filter_format: str | None, weights_format: str | No
     return (*axes["I"], *axes["O"], *axes["X"])
 
 
-@conv_transpose.facts
+@conv_transpose.shape_rule
 def _conv_transpose_facts(
     input: Fact,
     filter: Fact,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element_of
+from irexec.dtypes.rounding import round_to
 from irexec.errors import check
-from irexec.ir.elements import Element, element_of
 from irexec.ir.facts import Fact
-from irexec.kernels.rounding import round_to
-from irexec.ops.registry import op
+from irexec.schema.registry import op
 
 
 def converted(data: np.ndarray, to: Element) -> np.ndarray:
@@ -66,7 +66,7 @@ def convert_1(data: np.ndarray, *, destination_type: Element) -> np.ndarray:
     return converted(data, destination_type) if data.dtype != object else data.copy()
 
 
-@convert_1.facts
+@convert_1.shape_rule
 def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
     _check_kinds(data, destination_type)
     return Fact(destination_type, data.shape)
@@ -79,7 +79,7 @@ def convert_like_1(data: np.ndarray, like: np.ndarray) -> np.ndarray:
     return result.copy() if result is data else result
 
 
-@convert_like_1.facts
+@convert_like_1.shape_rule
 def _convert_like_1_facts(data: Fact, like: Fact) -> Fact:
     _check_kinds(data, like.element)
     return Fact(like.element, data.shape)

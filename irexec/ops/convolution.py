@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.backend.convolution import prepare
+from irexec.dtypes.elements import U1, Element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, high, low, may_equal, meet, span
-from irexec.ir.elements import U1, Element
 from irexec.ir.facts import Fact
-from irexec.kernels.convolution import convolve, convolve_bits
-from irexec.kernels.fast_convolution import prepare
-from irexec.kernels.windows import resolve_pads
-from irexec.ops.attributes import NonNegatives, Positives
-from irexec.ops.registry import op
-from irexec.ops.rules import same_element
-from irexec.ops.spatial import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, window_sizes
+from irexec.reference.convolution import convolve, convolve_bits
+from irexec.reference.windows import resolve_pads
+from irexec.schema.attributes import NonNegatives, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import same_element
+from irexec.schema.window_sizes import AutoPad, check_list, filled, known_rank, spatial_rank, spatial_sizes, window_sizes
 
 # Winograd's transforms cost a few units in the last place of the largest products.
 TOLERANCE = 2e-5
@@ -100,13 +100,13 @@ def _geometry(
     return steps, apart, resolve_pads(auto_pad, sizes, kernel, steps, apart, pads_begin, pads_end)
 
 
-@convolution_1.facts
+@convolution_1.shape_rule
 def _convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
     channels, inputs = (ANY, ANY) if filter.shape is None or len(filter.shape) < 2 else filter.shape[:2]
     return _facts(data, filter, 2, channels, inputs, "", attributes)
 
 
-@group_convolution_1.facts
+@group_convolution_1.shape_rule
 def _group_convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fact:
     groups, channels, inputs = (ANY, ANY, ANY) if filter.shape is None or len(filter.shape) < 3 else filter.shape[:3]
     says = f" of {groups} groups of {inputs}"
@@ -114,7 +114,7 @@ def _group_convolution_facts(data: Fact, filter: Fact, **attributes: Any) -> Fac
     return _facts(data, filter, 3, groups * channels, groups * inputs, says, attributes)
 
 
-@binary_convolution_1.facts
+@binary_convolution_1.shape_rule
 def _binary_convolution_facts(data: Fact, filter: Fact, *, mode: str, pad_value: float, **attributes: Any) -> Fact:
     check(filter.element in (None, U1), f"filter has element type {filter.element}, expected u1")
     known_rank(data, [4], "data")

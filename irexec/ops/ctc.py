@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import element
 from irexec.errors import OpError, check
-from irexec.ir.elements import element
 from irexec.ir.facts import Fact
-from irexec.kernels import ctc
-from irexec.ops.registry import op
-from irexec.ops.rules import agree, check_float, check_integers, check_scalar, same_element, sizes_of
+from irexec.reference import ctc
+from irexec.schema.registry import op
+from irexec.schema.rules import agree, check_float, check_integers, check_scalar, same_element, sizes_of
 
 IndexType = Literal["i32", "i64"]
 
@@ -28,7 +28,7 @@ def ctc_greedy_decoder_1(data: np.ndarray, sequence_mask: np.ndarray, *, ctc_mer
     return decoded.astype(data.dtype)[:, :, None, None]
 
 
-@ctc_greedy_decoder_1.facts
+@ctc_greedy_decoder_1.shape_rule
 def _ctc_greedy_decoder_1_facts(data: Fact, sequence_mask: Fact, *, ctc_merge_repeated: bool = True) -> Fact:
     check_float(data, "data")
     kind = same_element(data, sequence_mask)
@@ -68,7 +68,7 @@ def _check_lengths(lengths: np.ndarray, most: int, what: str) -> None:
         raise OpError(f"{what} has {int(wrong[0])}, expected 0 to {most}")
 
 
-@ctc_greedy_decoder_seq_len_6.facts
+@ctc_greedy_decoder_seq_len_6.shape_rule
 def _ctc_greedy_decoder_seq_len_6_facts(
     data: Fact,
     sequence_length: Fact,
@@ -120,7 +120,7 @@ def ctc_loss_4(
     return ctc.loss(logits, logit_length, found, counts, blank, ctc_merge_repeated).astype(logits.dtype)
 
 
-@ctc_loss_4.facts
+@ctc_loss_4.shape_rule
 def _ctc_loss_4_facts(
     logits: Fact,
     logit_length: Fact,

@@ -10,12 +10,12 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, is_static, may_equal, meet
 from irexec.ir.facts import Fact
-from irexec.kernels.deformable import convolve_deformable
-from irexec.kernels.windows import resolve_pads
-from irexec.ops.attributes import NonNegatives, Positive, Positives
 from irexec.ops.convolution import TOLERANCE, check_lists, numeric_element
-from irexec.ops.registry import op
-from irexec.ops.spatial import AutoPad, filled, known_rank, spatial_rank, spatial_sizes, window_sizes
+from irexec.reference.deformable import convolve_deformable
+from irexec.reference.windows import resolve_pads
+from irexec.schema.attributes import NonNegatives, Positive, Positives
+from irexec.schema.registry import op
+from irexec.schema.window_sizes import AutoPad, filled, known_rank, spatial_rank, spatial_sizes, window_sizes
 
 
 @op("DeformableConvolution", since=1, widen=True, tolerance=TOLERANCE)
@@ -88,19 +88,19 @@ def _run(
     return convolve_deformable(data, offsets, weights, mask, steps, apart, pads, deformable_group, zero_pad)
 
 
-@deformable_convolution_1.facts
+@deformable_convolution_1.shape_rule
 def _deformable_1_facts(data: Fact, offsets: Fact, filter: Fact, **attributes: Any) -> Fact:
     return _planar_facts(data, offsets, filter, None, **attributes)
 
 
-@deformable_convolution_8.facts
+@deformable_convolution_8.shape_rule
 def _deformable_8_facts(
     data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, bilinear_interpolation_pad: bool = False, **attributes: Any
 ) -> Fact:
     return _planar_facts(data, offsets, filter, mask, **attributes)
 
 
-@deformable_convolution.facts
+@deformable_convolution.shape_rule
 def _deformable_facts(
     data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, bilinear_interpolation_pad: bool = False, **attributes: Any
 ) -> Fact:

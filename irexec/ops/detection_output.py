@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
-from irexec.kernels.detection import Limits, cut, decode, detect
-from irexec.ops.attributes import Ints, Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import same_element, sizes_of
+from irexec.reference.detection import Limits, cut, decode, detect
+from irexec.schema.attributes import Ints, Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import same_element, sizes_of
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
 # The name of an input, how many images it is for, and how many numbers it has for each.
@@ -178,8 +178,8 @@ def _count(keep_top_k: int, top_k: int, images: Size, classes: Size, scores: Siz
     return images * (classes * top_k if keep_top_k == -1 and top_k > 0 else scores)
 
 
-@detection_output_1.facts
-@detection_output_8.facts
+@detection_output_1.shape_rule
+@detection_output_8.shape_rule
 def _detection_output_facts(
     box_logits: Fact,
     class_preds: Fact,

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import I32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, may_equal
-from irexec.ir.elements import I32
 from irexec.ir.facts import Fact
-from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, spread, suppress, without
-from irexec.kernels.roi_points import Boxes, pool_boxes
-from irexec.ops.attributes import Floats, NonNegative, Positive, Positives
 from irexec.ops.proposals import TOLERANCE, check_four, single
-from irexec.ops.registry import op
-from irexec.ops.rules import agree, check_floats, same_element, sizes_of
+from irexec.reference.proposals import MOST_GROWTH, areas, clip, decode, descending, spread, suppress, without
+from irexec.reference.roi_points import Boxes, pool_boxes
+from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import agree, check_floats, same_element, sizes_of
 
 
 @op("ExperimentalDetectronPriorGridGenerator", since=6, tolerance=TOLERANCE, widen=True)
@@ -42,7 +42,7 @@ def prior_grid_generator_6(
     return result if flatten else result.reshape(rows, columns, len(priors), 4)
 
 
-@prior_grid_generator_6.facts
+@prior_grid_generator_6.shape_rule
 def _prior_grid_generator_6_facts(
     priors: Fact, feature_map: Fact, im_data: Fact, *, flatten: bool = False, h: int = 0, w: int = 0, **others: Any
 ) -> Fact:
@@ -89,7 +89,7 @@ def _padded(rows: np.ndarray, count: int) -> np.ndarray:
     return result
 
 
-@generate_proposals_single_image_6.facts
+@generate_proposals_single_image_6.shape_rule
 def _generate_proposals_single_image_6_facts(
     im_info: Fact, anchors: Fact, deltas: Fact, scores: Fact, *, post_nms_count: int, **others: Any
 ) -> tuple[Fact, Fact]:
@@ -142,7 +142,7 @@ def detection_output_6(
     return _padded(boxes[which, kinds], count), _padded(kinds.astype(np.int32), count), _padded(points[which, kinds], count)
 
 
-@detection_output_6.facts
+@detection_output_6.shape_rule
 def _detection_output_6_facts(
     rois: Fact, deltas: Fact, scores: Fact, im_info: Fact, *,
     num_classes: int, max_detections_per_image: int, deltas_weights: Floats, **others: Any,
@@ -193,7 +193,7 @@ def _levels(rois: np.ndarray, count: int) -> np.ndarray:
         return np.where(sizes > 0, np.clip(levels, 0, count - 1), count)
 
 
-@roi_feature_extractor_6.facts
+@roi_feature_extractor_6.shape_rule
 def _roi_feature_extractor_6_facts(
     rois: Fact, *features: Fact, output_size: int, pyramid_scales: Positives, **others: Any
 ) -> tuple[Fact, Fact]:  # fmt: skip
@@ -221,7 +221,7 @@ def top_k_rois_6(input_rois: np.ndarray, rois_probs: np.ndarray, *, max_rois: No
     return _padded(input_rois[descending(rois_probs)[:max_rois]], max_rois)
 
 
-@top_k_rois_6.facts
+@top_k_rois_6.shape_rule
 def _top_k_rois_6_facts(input_rois: Fact, rois_probs: Fact, *, max_rois: NonNegative) -> Fact:
     check_floats(input_rois=input_rois, rois_probs=rois_probs)
     number, four = sizes_of(input_rois, 2, "input_rois")

@@ -14,8 +14,8 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import check_numeric
-from irexec.ops.registry import op
-from irexec.ops.rules import broadcast, same_element
+from irexec.schema.registry import op
+from irexec.schema.rules import broadcast, same_element
 
 ELLIPSIS = "..."
 Labels = tuple[str, ...]
@@ -92,7 +92,7 @@ def _axes(labels: Labels, rank: int, numbers: dict[str, int], most: int) -> list
     return axes
 
 
-@einsum_7.facts
+@einsum_7.shape_rule
 def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
     kind = same_element(*inputs)
     check_numeric(*inputs)

@@ -6,14 +6,15 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import BF16
+from irexec.dtypes.rounding import round_bf16
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
-from irexec.ir.elements import BF16
 from irexec.ir.facts import Fact
-from irexec.kernels.eight_bits import in_e4m3, in_e5m2
-from irexec.kernels.rounding import round_bf16
-from irexec.ops.registry import Elements, op
-from irexec.ops.rules import same_element
+from irexec.reference.fake_convert import in_e4m3, in_e5m2
+from irexec.schema.injected import ElementTypes
+from irexec.schema.registry import op
+from irexec.schema.rules import same_element
 
 
 @op("FakeConvert", since=13)
@@ -23,7 +24,7 @@ def fake_convert_13(
     shift: np.ndarray | None = None,
     *,
     destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
-    elements: Elements = Elements(),
+    elements: ElementTypes = ElementTypes(),
 ) -> np.ndarray:
     """data * scale - shift by way of an 8-bit float type and f16, then the way back: (x + shift) / scale.
 
@@ -40,14 +41,14 @@ def fake_convert_13(
         return np.asarray(back / scale, data.dtype)
 
 
-@fake_convert_13.facts
+@fake_convert_13.shape_rule
 def _fake_convert_13_facts(
     data: Fact,
     scale: Fact,
     shift: Fact | None = None,
     *,
     destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
-    elements: Elements = Elements(),
+    elements: ElementTypes = ElementTypes(),
 ) -> Fact:
     kind = same_element(*(fact for fact in (data, scale, shift) if fact is not None))
     check(kind is None or kind.name in ("f16", "bf16", "f32"), f"element type {kind} is none of f16, bf16, f32")

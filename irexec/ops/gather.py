@@ -7,9 +7,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
-from irexec.kernels.indexing import from_front
-from irexec.ops.registry import op
-from irexec.ops.rules import check_scalar, check_vector, normal_axis, same_element
+from irexec.reference.indexing import from_front
+from irexec.schema.registry import op
+from irexec.schema.rules import check_scalar, check_vector, normal_axis, same_element
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
@@ -68,7 +68,7 @@ def gather_1(data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndar
     return _gather(data, indices, axis, 0)
 
 
-@gather_1.facts
+@gather_1.shape_rule
 def _gather_1_facts(data: Fact, indices: Fact, axis: Fact) -> Fact:
     return _gather_facts(data, indices, axis, 0)
 
@@ -79,7 +79,7 @@ def gather_7(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_d
     return _gather(data, indices, axis, batch_dims)
 
 
-@gather_7.facts
+@gather_7.shape_rule
 def _gather_7_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
     return _gather_facts(data, indices, axis, batch_dims)
 
@@ -93,7 +93,7 @@ def gather_8(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_d
     return _gather(data, indices, axis, batch_dims)
 
 
-@gather_8.facts
+@gather_8.shape_rule
 def _gather_8_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact:
     return _gather_facts(data, indices, axis, batch_dims)
 
@@ -112,7 +112,7 @@ def gather_elements_6(data: np.ndarray, indices: np.ndarray, *, axis: int) -> np
     return data[tuple(wrapped if i == place else grid for i, grid in enumerate(grids))]
 
 
-@gather_elements_6.facts
+@gather_elements_6.shape_rule
 def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
     if data.shape is None or indices.shape is None:
         return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
@@ -178,7 +178,7 @@ def gather_nd_5(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -
     return taken.reshape(int(np.prod(taken.shape[:batch_dims])), *taken.shape[batch_dims:])
 
 
-@gather_nd_5.facts
+@gather_nd_5.shape_rule
 def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
     return _gather_nd_facts(data, indices, batch_dims, merged=True)
 
@@ -192,7 +192,7 @@ def gather_nd_8(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -
     return _gather_nd(data, indices, batch_dims)
 
 
-@gather_nd_8.facts
+@gather_nd_8.shape_rule
 def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fact:
     return _gather_nd_facts(data, indices, batch_dims, merged=False)
 
@@ -218,7 +218,7 @@ def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.
     return np.where(np.logical_or.accumulate(result == end, 0), end, result).astype(step_ids.dtype)
 
 
-@gather_tree_1.facts
+@gather_tree_1.shape_rule
 def _gather_tree_1_facts(step_ids: Fact, parent_idx: Fact, max_seq_len: Fact, end_token: Fact) -> Fact:
     kind = same_element(step_ids, parent_idx, max_seq_len, end_token)
     for fact, what in ((step_ids, "step_ids"), (parent_idx, "parent_idx")):

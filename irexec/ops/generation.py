@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
-from irexec.ops.rules import (
+from irexec.schema.registry import op
+from irexec.schema.rules import (
     check_integers,
     check_scalar,
     check_vector,
@@ -85,7 +85,7 @@ def range_1(start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray
     return _range(start, stop, step, start.dtype)
 
 
-@range_1.facts
+@range_1.shape_rule
 def _range_1_facts(start: Fact, stop: Fact, step: Fact) -> Fact:
     return _range_facts(start, stop, step, same_element(start, stop, step))
 
@@ -99,7 +99,7 @@ def range_4(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, output_typ
     return _range(start, stop, step, output_type.carrier)
 
 
-@range_4.facts
+@range_4.shape_rule
 def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element) -> Fact:
     return _range_facts(start, stop, step, output_type)
 
@@ -138,7 +138,7 @@ def one_hot_1(indices: np.ndarray, depth: np.ndarray, on_value: np.ndarray, off_
     return _one_hot(indices, depth, on_value, off_value, axis, wrap=False)
 
 
-@one_hot_1.facts
+@one_hot_1.shape_rule
 def _one_hot_1_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int) -> Fact:
     return _one_hot_facts(indices, depth, on_value, off_value, axis)
 
@@ -157,7 +157,7 @@ def one_hot_16(
     return _one_hot(indices, depth, on_value, off_value, axis, wrap=negative_indices_mode == "normalize")
 
 
-@one_hot_16.facts
+@one_hot_16.shape_rule
 def _one_hot_16_facts(
     indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, *, axis: int, negative_indices_mode: str = "ignore_negative"
 ) -> Fact:
@@ -180,7 +180,7 @@ def eye_9(
     return np.broadcast_to(matrix, (*batch, rows, columns)).copy()
 
 
-@eye_9.facts
+@eye_9.shape_rule
 def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
     sizes = [size_from(num_rows, "num_rows"), size_from(num_columns, "num_columns")]
     check_scalar(diagonal_index, "diagonal_index")

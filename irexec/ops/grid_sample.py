@@ -9,9 +9,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import may_equal, meet
 from irexec.ir.facts import Fact
-from irexec.kernels.grid import Way, sample_grid
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, sizes_of
+from irexec.reference.grid import Way, sample_grid
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, sizes_of
 
 Mode = Literal["bilinear", "bicubic", "nearest"]
 Padding = Literal["zeros", "border", "reflection"]
@@ -48,7 +48,7 @@ def _returned(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(inside, np.where(inside, whole, 0).astype(dtype), ends)
 
 
-@grid_sample_9.facts
+@grid_sample_9.shape_rule
 def _grid_sample_9_facts(data: Fact, grid: Fact, **settings: Any) -> Fact:
     check(data.element is None or data.element.kind != "string", "data is text, expected numbers")
     check_float(grid, "grid")

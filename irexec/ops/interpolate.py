@@ -14,12 +14,12 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, span
 from irexec.ir.facts import Fact
-from irexec.kernels import resize
-from irexec.kernels.resize import Taps
-from irexec.kernels.windows import pad
-from irexec.ops.attributes import Ints, NonNegatives
-from irexec.ops.registry import op
-from irexec.ops.rules import normal_axes
+from irexec.reference import resize
+from irexec.reference.resize import Taps
+from irexec.reference.windows import pad
+from irexec.schema.attributes import Ints, NonNegatives
+from irexec.schema.registry import op
+from irexec.schema.rules import normal_axes
 
 Mode1 = Literal["nearest", "linear", "cubic", "area"]
 Mode4 = Literal["nearest", "linear", "linear_onnx", "cubic"]
@@ -218,7 +218,7 @@ def interpolate_1(
     return _interpolate(padded, Way(way, transformation, "simple", antialias), places, sizes, None)
 
 
-@interpolate_1.facts
+@interpolate_1.shape_rule
 def _interpolate_1_facts(
     data: Fact,
     target_spatial_shape: Fact,
@@ -276,7 +276,7 @@ def interpolate_4(
     return _by_sizes_or_scales(_padded(data, pads_begin, pads_end), way, axes, scales if by_scales else output_shape, by_scales)
 
 
-@interpolate_4.facts
+@interpolate_4.shape_rule
 def _interpolate_4_facts(
     data: Fact,
     output_shape: Fact,
@@ -319,7 +319,7 @@ def interpolate_11(
     return _by_sizes_or_scales(_padded(data, pads_begin, pads_end), way, axes, scales_or_sizes, shape_calculation_mode == "scales")
 
 
-@interpolate_11.facts
+@interpolate_11.shape_rule
 def _interpolate_11_facts(
     data: Fact,
     scales_or_sizes: Fact,

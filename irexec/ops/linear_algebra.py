@@ -7,9 +7,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import may_equal, meet, shape_text
 from irexec.ir.facts import Fact
-from irexec.kernels.elimination import inverse
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float
+from irexec.reference.linear_algebra import inverse
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float
 
 
 @op("Inverse", since=14, widen=True, tolerance=1e-4)
@@ -22,7 +22,7 @@ def inverse_14(data: np.ndarray, *, adjoint: bool = False) -> np.ndarray:
     return np.swapaxes(found, -1, -2).copy() if adjoint else found
 
 
-@inverse_14.facts
+@inverse_14.shape_rule
 def _inverse_14_facts(data: Fact, *, adjoint: bool = False) -> Fact:
     check_float(data, "data")
     if data.shape is None:

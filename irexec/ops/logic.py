@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.errors import check
-from irexec.ir.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.ops.elementwise import align, define
-from irexec.ops.registry import op
-from irexec.ops.rules import Broadcasting, broadcast, same_element
+from irexec.schema.elementwise import align, define
+from irexec.schema.registry import op
+from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 def _check_boolean(*facts: Fact) -> None:
@@ -37,7 +37,7 @@ def logical_not_1(data: np.ndarray) -> np.ndarray:
     return np.asarray(np.logical_not(data))
 
 
-@logical_not_1.facts
+@logical_not_1.shape_rule
 def _logical_not_1_facts(data: Fact) -> Fact:
     _check_boolean(data)
     return Fact(BOOLEAN, data.shape)
@@ -79,7 +79,7 @@ def bitwise_not_13(data: np.ndarray) -> np.ndarray:
     return np.asarray(np.invert(data))
 
 
-@bitwise_not_13.facts
+@bitwise_not_13.shape_rule
 def _bitwise_not_13_facts(data: Fact) -> Fact:
     _check_bits(data)
     return Fact(data.element, data.shape)
@@ -96,7 +96,7 @@ def select_1(cond: np.ndarray, then: np.ndarray, else_: np.ndarray, *, auto_broa
     return np.where(cond.astype(np.bool_), then, else_)
 
 
-@select_1.facts
+@select_1.shape_rule
 def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
     check(cond.element in (None, BOOLEAN), f"cond has element type {cond.element}, expected boolean")
     kind = same_element(then, else_)

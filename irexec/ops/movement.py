@@ -9,9 +9,9 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
-from irexec.ops.attributes import Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, length, normal_axes, normal_axis, open_shape, same_element
+from irexec.schema.attributes import Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_scalar, check_vector, length, normal_axes, normal_axis, open_shape, same_element
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -21,7 +21,7 @@ def transpose_1(data: np.ndarray, order: np.ndarray) -> np.ndarray:
     return data.transpose(axes) if axes else data.transpose()
 
 
-@transpose_1.facts
+@transpose_1.shape_rule
 def _transpose_1_facts(data: Fact, order: Fact) -> Fact:
     check_vector(order, "order")
     check_integers(order, "order")
@@ -44,7 +44,7 @@ def concat_1(*inputs: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate(inputs, axis)
 
 
-@concat_1.facts
+@concat_1.shape_rule
 def _concat_1_facts(*inputs: Fact, axis: int) -> Fact:
     check(len(inputs) > 0, "has no inputs")
     kind = same_element(*inputs)
@@ -83,7 +83,7 @@ def split_1(data: np.ndarray, axis: np.ndarray, *, num_splits: Positive) -> tupl
     return tuple(np.split(data, num_splits, int(axis.reshape(-1)[0])))
 
 
-@split_1.facts
+@split_1.shape_rule
 def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ...]:
     check_scalar(axis, "axis")
     check_integers(axis, "axis")
@@ -119,7 +119,7 @@ def variadic_split_1(data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarr
     return tuple(np.split(data, ends[:-1], place))
 
 
-@variadic_split_1.facts
+@variadic_split_1.shape_rule
 def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...]:
     check_vector(split_lengths, "split_lengths")
     check_integers(split_lengths, "split_lengths")
@@ -175,7 +175,7 @@ def depth_to_space_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive 
     return split.transpose(order).reshape(n, depth, *(size * block_size for size in spatial))
 
 
-@depth_to_space_1.facts
+@depth_to_space_1.shape_rule
 def _depth_to_space_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
@@ -197,7 +197,7 @@ def space_to_depth_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive 
     return split.transpose(order).reshape(n, c * block_size**k, *(size // block_size for size in spatial))
 
 
-@space_to_depth_1.facts
+@space_to_depth_1.shape_rule
 def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
@@ -216,7 +216,7 @@ def shuffle_channels_1(data: np.ndarray, *, axis: int = 1, group: Positive = 1) 
     return np.swapaxes(split, place, place + 1).reshape(data.shape)
 
 
-@shuffle_channels_1.facts
+@shuffle_channels_1.shape_rule
 def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> Fact:
     if data.shape is not None:
         size = data.shape[normal_axis(axis, len(data.shape))]
@@ -232,7 +232,7 @@ def reverse_1(data: np.ndarray, axes: np.ndarray, *, mode: Literal["index", "mas
     return np.flip(data, tuple(set(chosen)))
 
 
-@reverse_1.facts
+@reverse_1.shape_rule
 def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
     known = axes.ints()
     if data.shape is not None and known is not None:
@@ -258,7 +258,7 @@ def reverse_sequence_1(data: np.ndarray, seq_lengths: np.ndarray, *, batch_axis:
     return data[index]
 
 
-@reverse_sequence_1.facts
+@reverse_sequence_1.shape_rule
 def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int = 0, seq_axis: int = 1) -> Fact:
     check_vector(seq_lengths, "seq_lengths")
     if data.shape is None:
@@ -280,7 +280,7 @@ def identity_16(data: np.ndarray) -> np.ndarray:
     return data
 
 
-@identity_16.facts
+@identity_16.shape_rule
 def _identity_16_facts(data: Fact) -> Fact:
     return Fact(data.element, data.shape)
 
@@ -294,7 +294,7 @@ def roll_7(data: np.ndarray, shift: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return np.roll(data, steps, places)
 
 
-@roll_7.facts
+@roll_7.shape_rule
 def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
     for what, fact in (("shift", shift), ("axes", axes)):
         check(fact.shape is None or len(fact.shape) <= 1, f"{what} has rank {len(fact.shape or ())}, expected a scalar or one axis")

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import BF16, F16, F32, Element, element
 from irexec.errors import check
 from irexec.ir.dims import Shape, Size, high, meet, span
-from irexec.ir.elements import BF16, F16, F32, Element, element
 from irexec.ir.facts import Fact
-from irexec.kernels.boxes import (
+from irexec.reference.boxes import (
     Boxes,
     Neighbours,
     Rotated,
@@ -23,8 +23,8 @@ from irexec.kernels.boxes import (
     suppress_at_once,
     suppress_softly,
 )
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, sizes_of
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, check_integers, check_scalar, sizes_of
 
 IndexType = Literal["i64", "i32"]
 Encoding = Literal["corner", "center"]
@@ -102,7 +102,7 @@ def _suppressed(
 _THRESHOLDS = ("iou_threshold", "score_threshold", "soft_nms_sigma")
 
 
-@op("NonMaxSuppression", since=1, tolerance=1e-5, followed=False)
+@op("NonMaxSuppression", since=1, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_1(
     boxes: np.ndarray,
     scores: np.ndarray,
@@ -125,7 +125,7 @@ def non_max_suppression_1(
     return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, "i64")[0]
 
 
-@op("NonMaxSuppression", since=3, tolerance=1e-5, followed=False)
+@op("NonMaxSuppression", since=3, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_3(
     boxes: np.ndarray,
     scores: np.ndarray,
@@ -164,12 +164,12 @@ def non_max_suppression_5(
     return _suppressed(boxes, scores, max_output_boxes_per_class, thresholds, box_encoding, sort_result_descending, output_type)
 
 
-non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, followed=False)(non_max_suppression_3.kernel)
+non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, propagate_value=False)(non_max_suppression_3.kernel)
 non_max_suppression_9 = op("NonMaxSuppression", since=9, tolerance=1e-5)(non_max_suppression_5.kernel)
 
 
-@non_max_suppression_5.facts
-@non_max_suppression_9.facts
+@non_max_suppression_5.shape_rule
+@non_max_suppression_9.shape_rule
 def _selected_facts(
     boxes: Fact,
     scores: Fact,
@@ -184,9 +184,9 @@ def _selected_facts(
     return _facts(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold, soft_nms_sigma), output_type)
 
 
-@non_max_suppression_1.facts
-@non_max_suppression_3.facts
-@non_max_suppression_4.facts
+@non_max_suppression_1.shape_rule
+@non_max_suppression_3.shape_rule
+@non_max_suppression_4.shape_rule
 def _triplets_facts(*inputs: Fact, **settings: Any) -> Fact:
     return _selected_facts(*inputs, **settings)[0]
 
@@ -215,7 +215,7 @@ def nms_rotated_13(
     return _given(*found, sort_result_descending, output_type)
 
 
-@nms_rotated_13.facts
+@nms_rotated_13.shape_rule
 def _nms_rotated_13_facts(
     boxes: Fact,
     scores: Fact,

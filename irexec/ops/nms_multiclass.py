@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Shape, high, meet
-from irexec.ir.elements import element
 from irexec.ir.facts import Fact
-from irexec.kernels.boxes import Neighbours, Upright, decays, descending, suppress_adaptively
-from irexec.ops.attributes import AtLeast
 from irexec.ops.nms import IndexType, check_real, fewer, shared_sizes, up_to
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, same_element, sizes_of
+from irexec.reference.boxes import Neighbours, Upright, decays, descending, suppress_adaptively
+from irexec.schema.attributes import AtLeast
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, same_element, sizes_of
 
 Sort = Literal["none", "score", "classid", "class"]
 Decay = Literal["linear", "gaussian"]
@@ -139,7 +139,7 @@ def _shared(images: list[Found], boxes: np.ndarray, like: np.ndarray, across: st
     return _given(images, rows, flat, across, like, kind)
 
 
-@matrix_nms_8.facts
+@matrix_nms_8.shape_rule
 def _matrix_nms_8_facts(boxes: Fact, scores: Fact, **settings: Any) -> Facts:
     return _facts(boxes, scores, shared_sizes(boxes, scores), **settings)
 
@@ -286,8 +286,8 @@ def multiclass_nms_9(
     return _of_each(boxes, scores, roisnum, limits, rule, order, sort_result_across_batch, output_type)
 
 
-@multiclass_nms_8.facts
-@multiclass_nms_9.facts
+@multiclass_nms_8.shape_rule
+@multiclass_nms_9.shape_rule
 def _multiclass_nms_facts(boxes: Fact, scores: Fact, roisnum: Fact | None = None, *, nms_eta: float, **settings: Any) -> Facts:
     check(0 <= nms_eta <= 1, f"nms_eta {nms_eta:g} is not between 0 and 1")
     sizes = shared_sizes(boxes, scores) if roisnum is None else _own_sizes(boxes, scores, roisnum)

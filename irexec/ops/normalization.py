@@ -8,15 +8,15 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.backend.normalization import normal_groups, normal_rows
+from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.kernels.normal import normal_groups, normal_rows
-from irexec.kernels.windows import pad, windows
-from irexec.ops.attributes import Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_vector, normal_axes, same_element
+from irexec.reference.windows import pad, windows
+from irexec.schema.attributes import Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, check_vector, normal_axes, same_element
 
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
@@ -50,7 +50,7 @@ def mvn_2(data: np.ndarray, *, across_channels: bool = False, normalize_variance
     return _mvn(data, axes, normalize_variance, eps, True)
 
 
-@mvn_2.facts
+@mvn_2.shape_rule
 def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> Fact:
     check_float(data, "data")
     check(eps > 0, f"eps {eps:g} is not positive")
@@ -64,7 +64,7 @@ def mvn_6(data: np.ndarray, axes: np.ndarray, *, normalize_variance: bool, eps: 
     return _mvn(data, places, normalize_variance, eps, eps_mode == "inside_sqrt")
 
 
-@mvn_6.facts
+@mvn_6.shape_rule
 def _mvn_6_facts(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Fact:
     return _along(data, axes)
 
@@ -150,7 +150,7 @@ def batch_norm_inference_1(
     return _batch_norm(data, gamma, beta, mean, variance, epsilon)
 
 
-@batch_norm_inference_1.facts
+@batch_norm_inference_1.shape_rule
 def _batch_norm_inference_1_facts(gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
     check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
     return _channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
@@ -172,7 +172,7 @@ def batch_norm_inference_5(
     return _batch_norm(data, gamma, beta, mean, variance, epsilon)
 
 
-@batch_norm_inference_5.facts
+@batch_norm_inference_5.shape_rule
 def _batch_norm_inference_5_facts(data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Fact:
     check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
     return _channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
@@ -200,7 +200,7 @@ def normalize_l2_1(data: np.ndarray, axes: np.ndarray, *, eps: float, eps_mode: 
     return data / np.sqrt(total + small if eps_mode == "add" else np.maximum(total, small))
 
 
-@normalize_l2_1.facts
+@normalize_l2_1.shape_rule
 def _normalize_l2_1_facts(data: Fact, axes: Fact, *, eps: float, eps_mode: str) -> Fact:
     return _along(data, axes)
 
@@ -222,7 +222,7 @@ def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias
     return data / (kind(bias) + kind(alpha / size ** len(places)) * total) ** kind(beta)
 
 
-@lrn_1.facts
+@lrn_1.shape_rule
 def _lrn_1_facts(data: Fact, axes: Fact, *, alpha: float, beta: float, bias: float, size: int) -> Fact:
     check_vector(axes, "axes")
     return _along(data, axes)
@@ -258,7 +258,7 @@ def _group_normalization_12_bind(
     return run
 
 
-@group_normalization_12.facts
+@group_normalization_12.shape_rule
 def _group_normalization_12_facts(data: Fact, scale: Fact, bias: Fact, *, num_groups: int, epsilon: float) -> Fact:
     fact = _channels(data, {"scale": scale, "bias": bias})
     if fact.shape is not None and isinstance(fact.shape[1], int):
@@ -272,7 +272,7 @@ def grn_1(data: np.ndarray, *, bias: float) -> np.ndarray:
     return data / np.sqrt((data * data).sum(1, keepdims=True, dtype=data.dtype) + data.dtype.type(bias))
 
 
-@grn_1.facts
+@grn_1.shape_rule
 def _grn_1_facts(data: Fact, *, bias: float) -> Fact:
     check_float(data, "data")
     check(data.rank is None or 2 <= data.rank <= 4, f"data {data} does not have rank 2 to 4")

@@ -8,17 +8,17 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, high, low, span
-from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
-from irexec.kernels.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
-from irexec.kernels.windows import Pads, resolve_pads
 from irexec.ops.arithmetic import check_numeric
-from irexec.ops.attributes import NonNegatives, Positives
-from irexec.ops.registry import op
-from irexec.ops.rules import normal_axis
-from irexec.ops.spatial import AutoPad, check_list, filled, window_sizes
+from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
+from irexec.reference.windows import Pads, resolve_pads
+from irexec.schema.attributes import NonNegatives, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import normal_axis
+from irexec.schema.window_sizes import AutoPad, check_list, filled, window_sizes
 
 Rounding = Literal["floor", "ceil"]
 Rounding14 = Literal["floor", "ceil", "ceil_torch"]
@@ -117,7 +117,7 @@ def max_pool_1(
     return _max(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad))
 
 
-@max_pool_1.facts
+@max_pool_1.shape_rule
 def _max_pool_1_facts(
     data: Fact, *, strides: Positives, pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     rounding_type: str = "floor", auto_pad: str = "explicit",
@@ -148,7 +148,7 @@ def max_pool_8(
     return _max_with_indices(data, pool, element(index_element_type), axis)
 
 
-@max_pool_8.facts
+@max_pool_8.shape_rule
 def _max_pool_8_facts(
     data: Fact, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
@@ -157,7 +157,7 @@ def _max_pool_8_facts(
     return _max_facts(data, pool, element(index_element_type), axis)
 
 
-@max_pool_8.alone
+@max_pool_8.first_output_only
 def _max_pool_8_alone(
     data: np.ndarray, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
@@ -175,7 +175,7 @@ def max_pool_14(
     return _max_with_indices(data, pool, element(index_element_type), axis)
 
 
-@max_pool_14.facts
+@max_pool_14.shape_rule
 def _max_pool_14_facts(
     data: Fact, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
@@ -184,7 +184,7 @@ def _max_pool_14_facts(
     return _max_facts(data, pool, element(index_element_type), axis)
 
 
-@max_pool_14.alone
+@max_pool_14.first_output_only
 def _max_pool_14_alone(
     data: np.ndarray, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     rounding_type: str = "floor", auto_pad: str = "explicit", index_element_type: str = "i64", axis: int = 0,
@@ -218,7 +218,7 @@ def avg_pool_1(
     return _average(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad), exclude_pad)
 
 
-@avg_pool_1.facts
+@avg_pool_1.shape_rule
 def _avg_pool_1_facts(
     data: Fact, *, strides: Positives, pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives, exclude_pad: bool,
     rounding_type: str = "floor", auto_pad: str = "explicit",
@@ -235,7 +235,7 @@ def avg_pool_14(
     return _average(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad), exclude_pad)
 
 
-@avg_pool_14.facts
+@avg_pool_14.shape_rule
 def _avg_pool_14_facts(
     data: Fact, *, strides: Positives, pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives, exclude_pad: bool,
     rounding_type: str = "floor", auto_pad: str = "explicit",
@@ -252,7 +252,7 @@ def avg_pool_16(
     return _average(data, _Pool(kernel, strides, pads_begin, pads_end, rounding_type, auto_pad, dilations), exclude_pad)
 
 
-@avg_pool_16.facts
+@avg_pool_16.shape_rule
 def _avg_pool_16_facts(
     data: Fact, *, strides: Positives, dilations: Positives = (), pads_begin: NonNegatives, pads_end: NonNegatives, kernel: Positives,
     exclude_pad: bool, rounding_type: str = "floor", auto_pad: str = "explicit",
@@ -286,7 +286,7 @@ def adaptive_avg_pool_8(data: np.ndarray, output_shape: np.ndarray) -> np.ndarra
     return adaptive_mean(data, _counts(output_shape))
 
 
-@adaptive_avg_pool_8.facts
+@adaptive_avg_pool_8.shape_rule
 def _adaptive_avg_pool_8_facts(data: Fact, output_shape: Fact) -> Fact:
     return Fact(data.element, _adaptive_shape(data, output_shape))
 
@@ -303,7 +303,7 @@ def adaptive_max_pool_8(
     return values, places.astype(element(index_element_type).carrier)
 
 
-@adaptive_max_pool_8.facts
+@adaptive_max_pool_8.shape_rule
 def _adaptive_max_pool_8_facts(data: Fact, output_shape: Fact, *, index_element_type: str = "i64") -> tuple[Fact, Fact]:
     shape = _adaptive_shape(data, output_shape)
     return Fact(data.element, shape), Fact(element(index_element_type), shape)

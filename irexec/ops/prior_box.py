@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, may_equal
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.kernels.detection import Edges, grid_of_boxes, spread
-from irexec.ops.attributes import Floats
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_vector
+from irexec.reference.detection import Edges, grid_of_boxes, spread
+from irexec.schema.attributes import Floats
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_vector
 
 # How far a centre goes back and then forth, by column and by row, half the width and the height of a box, and whether it is cut.
 Box = tuple[float, float, float, float, float, float, bool]
@@ -155,8 +155,8 @@ def _edges(centres: np.ndarray, boxes: np.ndarray, axis: int, image: np.float32)
     return np.where(cut > 0, np.maximum(first, 0), first), np.where(cut > 0, np.minimum(last, 1), last)
 
 
-@prior_box_1.facts
-@prior_box_8.facts
+@prior_box_1.shape_rule
+@prior_box_8.shape_rule
 def _prior_box_facts(output_size: Fact, image_size: Fact, **attributes: Any) -> Fact:
     return _grid_facts(output_size, image_size, _boxes_of_a_place(**attributes), attributes["variance"])
 
@@ -237,7 +237,7 @@ def prior_box_clustered_1(
     return grid_of_boxes(edges[0], edges[1], clip, variance)
 
 
-@prior_box_clustered_1.facts
+@prior_box_clustered_1.shape_rule
 def _prior_box_clustered_1_facts(
     output_size: Fact, image_size: Fact, *, width: Floats, height: Floats, variance: Floats, **others: Any
 ) -> Fact:

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 
+from irexec.dtypes.elements import BOOLEAN, Element, element
 from irexec.errors import OpError, check
-from irexec.ir.elements import BOOLEAN, Element, element
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
-from irexec.ops.registry import Elements, op
+from irexec.schema.injected import ElementTypes
+from irexec.schema.registry import op
 
 _KNOWN = frozenset(
     ["boolean", "f16", "f32", "f64", "i4", "i8", "i16", "i32", "i64", "u1", "u4", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "bf16"]
@@ -27,7 +28,7 @@ def convert_promote_types_14(
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: Element = element("f32"),
-    elements: Elements,
+    elements: ElementTypes,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both tensors as numbers of a type that holds those of either.
 
@@ -43,7 +44,7 @@ def convert_promote_types_14(
     return converted(input_0, common), converted(input_1, common)
 
 
-@convert_promote_types_14.facts
+@convert_promote_types_14.shape_rule
 def _convert_promote_types_14_facts(
     input_0: Fact,
     input_1: Fact,
@@ -51,7 +52,7 @@ def _convert_promote_types_14_facts(
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: Element = element("f32"),
-    elements: Elements = Elements(),
+    elements: ElementTypes = ElementTypes(),
 ) -> tuple[Fact, Fact]:
     for fact in (input_0, input_1):
         check(fact.element is None or fact.element.name in _KNOWN, f"element type {fact.element} is not promoted")

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Size, high, may_equal, span
-from irexec.ir.elements import element
 from irexec.ir.facts import Fact
-from irexec.kernels.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
-from irexec.ops.attributes import Floats, NonNegative, Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import agree, check_floats, sizes_of
+from irexec.reference.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
+from irexec.schema.attributes import Floats, NonNegative, Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import agree, check_floats, sizes_of
 
 Framework = Literal["", "tensorflow"]
 IndexType = Literal["i64", "i32"]
@@ -145,7 +145,7 @@ def proposal_4(
     return settings.propose(class_probs, bbox_deltas, image_shape)
 
 
-@proposal_4.facts
+@proposal_4.shape_rule
 def _proposal_4_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, **settings: Any) -> tuple[Fact, Fact]:
     check_floats(class_probs=class_probs, bbox_deltas=bbox_deltas, image_shape=image_shape)
     probs, deltas = sizes_of(class_probs, 4, "class_probs"), sizes_of(bbox_deltas, 4, "bbox_deltas")
@@ -164,7 +164,7 @@ def _proposal_4_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *
     return Fact(class_probs.element, (rows, 5)), Fact(class_probs.element, (rows,))
 
 
-@proposal_1.facts
+@proposal_1.shape_rule
 def _proposal_1_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, **settings: Any) -> Fact:
     return _proposal_4_facts(class_probs, bbox_deltas, image_shape, **settings)[0]
 
@@ -201,7 +201,7 @@ def generate_proposals_9(
     return np.concatenate(rois).astype(im_info.dtype), np.concatenate(best).astype(im_info.dtype), counts
 
 
-@generate_proposals_9.facts
+@generate_proposals_9.shape_rule
 def _generate_proposals_9_facts(
     im_info: Fact, anchors: Fact, boxesdeltas: Fact, scores: Fact, *,
     min_size: float, post_nms_count: int, nms_eta: float = 1.0, roi_num_type: IndexType = "i64", **others: Any,

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import numpy as np
 
+from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, shape_text
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.ops.attributes import AtLeast
-from irexec.ops.elementwise import align
-from irexec.ops.registry import op
-from irexec.ops.rules import Broadcasting, broadcast, same_element
+from irexec.schema.attributes import AtLeast
+from irexec.schema.elementwise import align
+from irexec.schema.registry import op
+from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 @op("FakeQuantize", since=1, widen=True, tolerance=4e-6)
@@ -81,7 +81,7 @@ def _fake_quantize_1_bind(
     return quantise
 
 
-@fake_quantize_1.facts
+@fake_quantize_1.shape_rule
 def _fake_quantize_1_facts(
     data: Fact,
     input_low: Fact,

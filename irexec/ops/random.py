@@ -7,15 +7,15 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element
+from irexec.dtypes.rounding import round_to
 from irexec.errors import check
 from irexec.ir.dims import high, low
-from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
-from irexec.kernels.random import fraction, mersenne, philox
-from irexec.kernels.rounding import round_to
-from irexec.kernels.searching import bisect
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, check_integers, check_scalar, check_vector, length, not_negative, open_shape, size_from
+from irexec.reference.random import fraction, mersenne, philox
+from irexec.reference.searching import bisect
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, check_integers, check_scalar, check_vector, length, not_negative, open_shape, size_from
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
@@ -109,7 +109,7 @@ def _rounded(kind: str, x: np.ndarray) -> np.ndarray:
     return x.astype(np.float16).astype(np.float32) if kind == "f16" else round_to(kind, x)
 
 
-@random_uniform_8.facts
+@random_uniform_8.shape_rule
 def _random_uniform_8_facts(
     shape: Fact,
     min_val: Fact,
@@ -183,7 +183,7 @@ def _drawn_once(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return result
 
 
-@multinomial_13.facts
+@multinomial_13.shape_rule
 def _multinomial_13_facts(
     probs: Fact,
     num_samples: Fact,

@@ -7,15 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.backend import recurrent as fast_recurrent
+from irexec.backend.recurrent import Packed
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, meet
 from irexec.ir.facts import Fact
-from irexec.kernels import fast_recurrent, recurrent
-from irexec.kernels.fast_recurrent import Packed
-from irexec.kernels.recurrent import Activation, Cell, State
-from irexec.ops.attributes import Floats, Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, same_element
+from irexec.reference import recurrent
+from irexec.reference.recurrent import Activation, Cell, State
+from irexec.schema.attributes import Floats, Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, same_element
 
 Names = tuple[str, ...]
 Format = Literal["fico", "ifco", "icof", "ifoc", "iofc"]
@@ -91,7 +92,7 @@ def lstm_cell_1(
     return _step(x, w, cell, initial_hidden_state, initial_cell_state)
 
 
-@lstm_cell_1.facts
+@lstm_cell_1.shape_rule
 def _lstm_cell_1_facts(
     x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, p: Fact | None = None, *,
     hidden_size: int, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
@@ -113,7 +114,7 @@ def lstm_cell_4(
     return _step(x, w, cell, initial_hidden_state, initial_cell_state)
 
 
-@lstm_cell_4.facts
+@lstm_cell_4.shape_rule
 def _lstm_cell_4_facts(
     x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int,
     activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
@@ -134,7 +135,7 @@ def gru_cell_3(
     return _step(x, w, recurrent.gru(r, bias, functions, clip, linear_before_reset), initial_hidden_state)[0]
 
 
-@gru_cell_3.facts
+@gru_cell_3.shape_rule
 def _gru_cell_3_facts(
     x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int, activations: Names = (),
     activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0, linear_before_reset: bool = False,
@@ -153,7 +154,7 @@ def rnn_cell_1(
     return _step(x, w, recurrent.rnn(r, _bias(b, hidden_size, x), functions, clip), initial_hidden_state)[0]
 
 
-@rnn_cell_1.facts
+@rnn_cell_1.shape_rule
 def _rnn_cell_1_facts(
     x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, hidden_size: int, activations: Names = (),
     activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
@@ -220,7 +221,7 @@ def lstm_sequence_5(
     return _sequence(x, states, sequence_lengths, w, direction, lambda i: recurrent.lstm(r[i], b[i], None, functions, clip))
 
 
-@lstm_sequence_5.facts
+@lstm_sequence_5.shape_rule
 def _lstm_sequence_5_facts(
     x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int,
     direction: str, activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
@@ -241,7 +242,7 @@ def gru_sequence_5(
     return _sequence(x, (initial_hidden_state,), sequence_lengths, w, direction, cell)
 
 
-@gru_sequence_5.facts
+@gru_sequence_5.shape_rule
 def _gru_sequence_5_facts(
     x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int, direction: str,
     activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,
@@ -263,7 +264,7 @@ def rnn_sequence_5(
     return _sequence(x, (initial_hidden_state,), sequence_lengths, w, direction, lambda i: recurrent.rnn(r[i], b[i], functions, clip))
 
 
-@rnn_sequence_5.facts
+@rnn_sequence_5.shape_rule
 def _rnn_sequence_5_facts(
     x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, hidden_size: int, direction: str,
     activations: Names = (), activations_alpha: Floats = (), activations_beta: Floats = (), clip: float = 0.0,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, span
-from irexec.ir.elements import BOOLEAN
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
-from irexec.ops.rules import normal_axes
+from irexec.schema.registry import op
+from irexec.schema.rules import normal_axes
 
 # ``keep`` is a boolean; NumPy's stubs only know it as True or False.
 Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]
@@ -55,7 +55,7 @@ def _define(type: str, since: int, function: Reduction, says: str, *, logical: b
     kernel.__doc__ = f"{says} Source: {type}-{since}."
     definition = op(type, since, **flags)(kernel)
 
-    @definition.facts
+    @definition.shape_rule
     def facts(data: Fact, axes: Fact, *, keep_dims: bool = False) -> Fact:
         if data.element is not None:
             check((data.element is BOOLEAN) == logical, f"element type {data.element} is {'not boolean' if logical else 'no number'}")

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element
 from irexec.errors import check
 from irexec.ir.dims import Size, may_equal, meet
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
-from irexec.kernels.roi import pool_between, pool_deformable, pool_greatest, pool_sensitive_between, pool_sensitive_mean
-from irexec.kernels.roi_points import corner_boxes, pool_boxes, turned_boxes
-from irexec.ops.attributes import AtLeast, NonNegative, Positive
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, same_element, sizes_of
+from irexec.reference.roi import pool_between, pool_deformable, pool_greatest, pool_sensitive_between, pool_sensitive_mean
+from irexec.reference.roi_points import corner_boxes, pool_boxes, turned_boxes
+from irexec.schema.attributes import AtLeast, NonNegative, Positive
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, same_element, sizes_of
 
 Mode = Literal["avg", "max"]
 Aligned = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
@@ -50,8 +50,8 @@ def roi_align_9(
     return pool_boxes(data, boxes, batch_indices, (pooled_h, pooled_w), sampling_ratio, mode)
 
 
-@roi_align_3.facts
-@roi_align_9.facts
+@roi_align_3.shape_rule
+@roi_align_9.shape_rule
 def _roi_align_facts(data: Fact, rois: Fact, batch_indices: Fact, **settings: Any) -> Fact:
     return _aligned_facts(data, rois, batch_indices, 4, **settings)
 
@@ -69,7 +69,7 @@ def roi_align_rotated_15(
     return pool_boxes(data, boxes, batch_indices, (pooled_h, pooled_w), sampling_ratio, "avg")
 
 
-@roi_align_rotated_15.facts
+@roi_align_rotated_15.shape_rule
 def _roi_align_rotated_15_facts(data: Fact, rois: Fact, batch_indices: Fact, **settings: Any) -> Fact:
     return _aligned_facts(data, rois, batch_indices, 5, **settings)
 
@@ -123,7 +123,7 @@ def roi_pooling_2(
     return pool_between(data, rois, (pooled_h, pooled_w))
 
 
-@roi_pooling_2.facts
+@roi_pooling_2.shape_rule
 def _roi_pooling_2_facts(data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max") -> Fact:
     return Fact(_float_element(data, rois), (_boxes(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
 
@@ -157,7 +157,7 @@ def psroi_pooling_1(
     return _narrowed(pool_sensitive_between(wide, boxes, output_dim, group_size, parts, spatial_scale), data.dtype)
 
 
-@psroi_pooling_1.facts
+@psroi_pooling_1.shape_rule
 def _psroi_pooling_1_facts(
     data: Fact, rois: Fact, *, output_dim: int, spatial_scale: float, group_size: int = 1, mode: str = "average", spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
@@ -195,7 +195,7 @@ def deformable_psroi_pooling_1(
     return _narrowed(pool_deformable(_wide(data), _wide(rois), moves, output_dim, group_size, parts, spatial_scale), data.dtype)
 
 
-@deformable_psroi_pooling_1.facts
+@deformable_psroi_pooling_1.shape_rule
 def _deformable_psroi_pooling_1_facts(
     data: Fact, rois: Fact, offsets: Fact | None = None, *, output_dim: int, spatial_scale: float, group_size: int = 1,
     mode: str = "bilinear_deformable", spatial_bins_x: int = 1, spatial_bins_y: int = 1, trans_std: float = 1, part_size: int = 1,

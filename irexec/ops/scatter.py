@@ -14,9 +14,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
 from irexec.ir.facts import Fact
-from irexec.kernels.indexing import from_front
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, normal_axis, open_shape, same_element
+from irexec.reference.indexing import from_front
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_scalar, normal_axis, open_shape, same_element
 
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
@@ -63,7 +63,7 @@ def scatter_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray,
     return result
 
 
-@scatter_update_3.facts
+@scatter_update_3.shape_rule
 def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
     kind = same_element(data, updates)
     check_integers(indices, "indices")
@@ -142,7 +142,7 @@ def scatter_elements_update_3(data: np.ndarray, indices: np.ndarray, updates: np
     return _scatter_elements(data, indices, updates, axis, "none", True)
 
 
-@scatter_elements_update_3.facts
+@scatter_elements_update_3.shape_rule
 def _scatter_elements_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
     return _scatter_elements_facts(data, indices, updates, axis)
 
@@ -165,7 +165,7 @@ def scatter_elements_update_12(
     return _scatter_elements(data, indices, updates, axis, reduction, use_init_val)
 
 
-@scatter_elements_update_12.facts
+@scatter_elements_update_12.shape_rule
 def _scatter_elements_update_12_facts(
     data: Fact, indices: Fact, updates: Fact, axis: Fact, *, reduction: str = "none", use_init_val: bool = True
 ) -> Fact:
@@ -213,7 +213,7 @@ def scatter_nd_update_4(data: np.ndarray, indices: np.ndarray, updates: np.ndarr
     return _scatter_nd(data, indices, updates, "none")
 
 
-@scatter_nd_update_4.facts
+@scatter_nd_update_4.shape_rule
 def _scatter_nd_update_4_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
     return _scatter_nd_facts(data, indices, updates)
 
@@ -224,6 +224,6 @@ def scatter_nd_update_15(data: np.ndarray, indices: np.ndarray, updates: np.ndar
     return _scatter_nd(data, indices, updates, reduction)
 
 
-@scatter_nd_update_15.facts
+@scatter_nd_update_15.shape_rule
 def _scatter_nd_update_15_facts(data: Fact, indices: Fact, updates: Fact, *, reduction: str = "none") -> Fact:
     return _scatter_nd_facts(data, indices, updates)

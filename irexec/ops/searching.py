@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
-from irexec.ir.elements import Element, element
 from irexec.ir.facts import Fact
-from irexec.kernels.searching import bisect, distinct
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, normal_axis, open_shape, same_element
+from irexec.reference.searching import bisect, distinct
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_scalar, check_vector, normal_axis, open_shape, same_element
 
 IndexType = Literal["i64", "i32"]
 
@@ -31,7 +31,7 @@ def _not_below(boundary: np.ndarray, value: np.ndarray) -> np.ndarray:
     return ~(value < boundary)
 
 
-@bucketize_3.facts
+@bucketize_3.shape_rule
 def _bucketize_3_facts(data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True) -> Fact:
     check_vector(buckets, "buckets")
     return Fact(element(output_type), data.shape)
@@ -50,7 +50,7 @@ def search_sorted_15(
     return found.reshape(values.shape).astype(element(output_type).carrier)
 
 
-@search_sorted_15.facts
+@search_sorted_15.shape_rule
 def _search_sorted_15_facts(sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64") -> Fact:
     same_element(sorted_sequence, values)
     kind, many = element(output_type), sorted_sequence.shape
@@ -93,7 +93,7 @@ def _slices(data: np.ndarray, axis: int) -> np.ndarray:
     return moved.reshape(len(moved), data.size // max(len(moved), 1))
 
 
-@unique_10.facts
+@unique_10.shape_rule
 def _unique_10_facts(
     data: Fact,
     axis: Fact | None = None,

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, is_static, join, low, may_equal, shape_text, span
-from irexec.ir.elements import I64, Element, element
 from irexec.ir.facts import Fact
-from irexec.ops.registry import OpDef, op
-from irexec.ops.rules import check_integers, length, normal_axes, open_shape
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, length, normal_axes, open_shape
 
 IndexType = Literal["i64", "i32"]
 
@@ -33,7 +34,7 @@ def shape_of_1(data: np.ndarray) -> np.ndarray:
     return np.array(data.shape, np.int64)
 
 
-@shape_of_1.facts
+@shape_of_1.shape_rule
 def _shape_of_1_facts(data: Fact) -> Fact:
     return _shape_value(data, I64)
 
@@ -44,7 +45,7 @@ def shape_of_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarra
     return np.array(data.shape, element(output_type).carrier)
 
 
-@shape_of_3.facts
+@shape_of_3.shape_rule
 def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
     return _shape_value(data, element(output_type))
 
@@ -66,7 +67,7 @@ def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.
     return data.reshape(target)
 
 
-@reshape_1.facts
+@reshape_1.shape_rule
 def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
     check_integers(shape, "shape")
     check(shape.rank in (None, 0, 1), f"shape has rank {shape.rank}, expected 1")
@@ -194,7 +195,7 @@ def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, sure: bool) -> 
     return Fact(data.element, open_shape(len(data.shape) - 1) if sure and length(axes) == 1 else None)
 
 
-@squeeze_1.facts
+@squeeze_1.shape_rule
 def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
     return _squeeze_facts(data, axes, skip=False, sure=True)
 
@@ -205,7 +206,7 @@ def squeeze_15(data: np.ndarray, axes: np.ndarray | None = None, *, allow_axis_s
     return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=allow_axis_skip) or ())
 
 
-@squeeze_15.facts
+@squeeze_15.shape_rule
 def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool = False) -> Fact:
     return _squeeze_facts(data, axes, skip=allow_axis_skip, sure=False)
 
@@ -224,7 +225,7 @@ def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(1 if i in places else next(rest) for i in range(rank))
 
 
-@unsqueeze_1.facts
+@unsqueeze_1.shape_rule
 def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
     check_integers(axes, "axes")
     check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
@@ -243,7 +244,7 @@ def _bind_known(definition: OpDef) -> None:
     def known(data: Fact, *rest: Fact, **attributes: Any) -> Callable[..., Any] | None:
         if not data.is_static:
             return None
-        shape = definition.facts_rule(data, *rest, **attributes).shape
+        shape = definition.shape_function(data, *rest, **attributes).shape
         return None if not is_static(shape) else lambda data, *rest: data.reshape(shape)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
-from irexec.kernels import fourier
-from irexec.ops.registry import op
-from irexec.ops.rules import (
+from irexec.reference import fourier
+from irexec.schema.registry import op
+from irexec.schema.rules import (
     check_float,
     check_integers,
     check_scalar,
@@ -78,8 +78,8 @@ def _sizes(shape: Sequence[int], places: Sequence[int], signal_size: np.ndarray 
     return [shape[place] if size == -1 else size for place, size in zip(places, asked, strict=True)]
 
 
-@dft_7.facts
-@idft_7.facts
+@dft_7.shape_rule
+@idft_7.shape_rule
 def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
     check_float(data, "data")
     _check_vectors(axes, signal_size)
@@ -93,7 +93,7 @@ def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
     return Fact(data.element, (*_asked(shape[:-1], places, signal_size), 2))
 
 
-@rdft_9.facts
+@rdft_9.shape_rule
 def _rdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
     check_float(data, "data")
     _check_vectors(axes, signal_size)
@@ -115,7 +115,7 @@ def _half(size: Size) -> Size:
     return span(low(size) // 2 + 1 if low(size) else 0, None if top is None else top // 2 + 1 if top else 0)
 
 
-@irdft_9.facts
+@irdft_9.shape_rule
 def _irdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
     check_float(data, "data")
     _check_vectors(axes, signal_size)
@@ -194,7 +194,7 @@ def stft_15(
     return fourier.parted(numbers.swapaxes(-1, -2) if transpose_frames else numbers, signal.dtype)
 
 
-@stft_15.facts
+@stft_15.shape_rule
 def _stft_15_facts(signal: Fact, window: Fact, frame_size: Fact, frame_step: Fact, *, transpose_frames: bool) -> Fact:
     kind = same_element(signal, window)
     check_float(signal, "signal")
@@ -261,7 +261,7 @@ def istft_16(
     return fitted.reshape(*data.shape[:-3], fitted.shape[1]).copy()
 
 
-@istft_16.facts
+@istft_16.shape_rule
 def _istft_16_facts(
     data: Fact, window: Fact, frame_size: Fact, frame_step: Fact, signal_length: Fact | None = None, *, center: bool, normalized: bool
 ) -> Fact:

@@ -11,10 +11,10 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_text, span
 from irexec.ir.facts import Fact
-from irexec.ops.attributes import Ints
-from irexec.ops.extent import ANYWHERE, Bound, slice_size
-from irexec.ops.registry import op
-from irexec.ops.rules import MOST_AXES, check_integers, check_vector, normal_axes, open_shape, same_element
+from irexec.schema.attributes import Ints
+from irexec.schema.registry import op
+from irexec.schema.rules import MOST_AXES, check_integers, check_vector, normal_axes, open_shape, same_element
+from irexec.schema.slice_sizes import ANYWHERE, Bound, slice_size
 
 
 @op("Slice", since=8, symbolic=True, view=True)
@@ -46,7 +46,7 @@ def _slice(first: int | None, last: int | None, stride: int, size: int) -> slice
     return slice(begin, None if end < 0 else end, stride)
 
 
-@slice_8.facts
+@slice_8.shape_rule
 def _slice_8_facts(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None = None) -> Fact:
     return Fact(data.element, _sliced(data, start, stop, step, axes))
 
@@ -104,7 +104,7 @@ def slice_scatter_15(
     return result
 
 
-@slice_scatter_15.facts
+@slice_scatter_15.shape_rule
 def _slice_scatter_15_facts(data: Fact, updates: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None = None) -> Fact:
     kind = same_element(data, updates)
     check(data.rank != 0, "data is a scalar")
@@ -175,7 +175,7 @@ def _kinds(count: int, new_axis_mask: Ints, shrink_axis_mask: Ints, ellipsis_mas
     return kinds
 
 
-@strided_slice_1.facts
+@strided_slice_1.shape_rule
 def _strided_slice_1_facts(
     data: Fact,
     begin: Fact,

@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import I32, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
-from irexec.ir.elements import I32, Element, element
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_scalar, normal_axis
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_scalar, normal_axis
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
@@ -67,7 +67,7 @@ def topk_1(data: np.ndarray, k: np.ndarray, *, axis: int, mode: Mode, sort: Sort
     return _top(data, k, axis, mode, sort, I32)
 
 
-@topk_1.facts
+@topk_1.shape_rule
 def _topk_1_facts(data: Fact, k: Fact, *, axis: int, mode: str, sort: str) -> tuple[Fact, Fact]:
     return _top_facts(data, k, axis, I32)
 
@@ -80,7 +80,7 @@ def topk_3(
     return _top(data, k, axis, mode, sort, element(index_element_type))
 
 
-@topk_3.facts
+@topk_3.shape_rule
 def _topk_3_facts(data: Fact, k: Fact, *, axis: int, mode: str, sort: str, index_element_type: str = "i32") -> tuple[Fact, Fact]:
     return _top_facts(data, k, axis, element(index_element_type))
 
@@ -93,7 +93,7 @@ def topk_11(
     return _top(data, k, axis, mode, sort, element(index_element_type))
 
 
-@topk_11.facts
+@topk_11.shape_rule
 def _topk_11_facts(
     data: Fact, k: Fact, *, axis: int, mode: str, sort: str, stable: bool = False, index_element_type: str = "i32"
 ) -> tuple[Fact, Fact]:
@@ -114,7 +114,7 @@ def non_zero_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarra
     return np.stack(np.nonzero(np.atleast_1d(data))).astype(carrier)
 
 
-@non_zero_3.facts
+@non_zero_3.shape_rule
 def _non_zero_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
     check(data.element is None or data.element.kind != "string", "element type string is no number")
     if data.shape is None:
@@ -143,7 +143,7 @@ def cum_sum_3(data: np.ndarray, axis: np.ndarray | None = None, *, exclusive: bo
     return np.ascontiguousarray(np.flip(sums, place)) if reverse else sums
 
 
-@cum_sum_3.facts
+@cum_sum_3.shape_rule
 def _cum_sum_3_facts(data: Fact, axis: Fact | None = None, *, exclusive: bool = False, reverse: bool = False) -> Fact:
     if axis is not None and data.shape:
         place = axis.scalar("axis")

@@ -7,14 +7,15 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.elements import BF16, BOOLEAN, Element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
-from irexec.ir.elements import BF16, BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.kernels.indexing import from_front
-from irexec.kernels.pooling import lowest
-from irexec.ops.registry import Elements, op
-from irexec.ops.rules import check_integers, check_scalar, check_vector, same_element, size_from
+from irexec.reference.indexing import from_front
+from irexec.reference.pooling import lowest
+from irexec.schema.injected import ElementTypes
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_scalar, check_vector, same_element, size_from
 
 Pooling = Literal["sum", "mean"]
 
@@ -102,7 +103,7 @@ def embedding_bag_offsets_sum_3(
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
 
 
-@embedding_bag_offsets_sum_3.facts
+@embedding_bag_offsets_sum_3.shape_rule
 def _embedding_bag_offsets_sum_3_facts(
     emb_table: Fact, indices: Fact, offsets: Fact, default_index: Fact | None = None, per_sample_weights: Fact | None = None
 ) -> Fact:
@@ -123,7 +124,7 @@ def embedding_bag_offsets_15(
     return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
 
 
-@embedding_bag_offsets_15.facts
+@embedding_bag_offsets_15.shape_rule
 def _embedding_bag_offsets_15_facts(
     emb_table: Fact,
     indices: Fact,
@@ -154,7 +155,7 @@ def embedding_bag_packed_sum_3(emb_table: np.ndarray, indices: np.ndarray, per_s
     return _packed(emb_table, indices, per_sample_weights, "sum")
 
 
-@embedding_bag_packed_sum_3.facts
+@embedding_bag_packed_sum_3.shape_rule
 def _embedding_bag_packed_sum_3_facts(emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None) -> Fact:
     return _packed_facts(emb_table, indices, per_sample_weights)
 
@@ -167,7 +168,7 @@ def embedding_bag_packed_15(
     return _packed(emb_table, indices, per_sample_weights, reduction)
 
 
-@embedding_bag_packed_15.facts
+@embedding_bag_packed_15.shape_rule
 def _embedding_bag_packed_15_facts(
     emb_table: Fact, indices: Fact, per_sample_weights: Fact | None = None, *, reduction: Pooling = "sum"
 ) -> Fact:
@@ -193,7 +194,7 @@ def embedding_segments_sum_3(
     return _pooled(_picked(emb_table, indices, per_sample_weights), segment_ids, count, emb_table, default_index, "sum")
 
 
-@embedding_segments_sum_3.facts
+@embedding_segments_sum_3.shape_rule
 def _embedding_segments_sum_3_facts(
     emb_table: Fact,
     indices: Fact,
@@ -221,7 +222,7 @@ def segment_max_16(
     num_segments: np.ndarray | None = None,
     *,
     fill_mode: Literal["zero", "lowest"],
-    elements: Elements = Elements(),
+    elements: ElementTypes = ElementTypes(),
 ) -> np.ndarray:
     """The greatest number of each segment of the first axis; an empty segment has 0 or the lowest number of the type.
 
@@ -248,9 +249,9 @@ def _lowest(kind: Element | None, dtype: np.dtype) -> float:
     return _LOWEST_BF16 if kind is BF16 else lowest(dtype)
 
 
-@segment_max_16.facts
+@segment_max_16.shape_rule
 def _segment_max_16_facts(
-    data: Fact, segment_ids: Fact, num_segments: Fact | None = None, *, fill_mode: str, elements: Elements = Elements()
+    data: Fact, segment_ids: Fact, num_segments: Fact | None = None, *, fill_mode: str, elements: ElementTypes = ElementTypes()
 ) -> Fact:
     check_vector(segment_ids, "segment_ids")
     check_integers(segment_ids, "segment_ids")
@@ -285,7 +286,7 @@ def sparse_fill_empty_rows_16(
     return places[order], every[order], is_empty
 
 
-@sparse_fill_empty_rows_16.facts
+@sparse_fill_empty_rows_16.shape_rule
 def _sparse_fill_empty_rows_16_facts(values: Fact, dense_shape: Fact, indices: Fact, default_value: Fact) -> tuple[Fact, Fact, Fact]:
     kind, place = same_element(values, default_value), same_element(dense_shape, indices)
     check_integers(dense_shape, "dense_shape")

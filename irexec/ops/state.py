@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import Element
 from irexec.errors import OpError
 from irexec.ir.dims import low, meet_shapes
-from irexec.ir.elements import Element
 from irexec.ir.facts import Fact
-from irexec.ops.attributes import AttributeShape
-from irexec.ops.registry import Variables, op
+from irexec.schema.attributes import AttributeShape
+from irexec.schema.injected import Variables
+from irexec.schema.registry import op
 
 
 @op("ReadValue", since=3, deterministic=False, stateful=True)
@@ -23,7 +24,7 @@ def read_value_3(init_value: np.ndarray, *, variable_id: str, variables: Variabl
     return variables.get(variable_id, init_value)
 
 
-@read_value_3.facts
+@read_value_3.shape_rule
 def _read_value_3_facts(init_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     """The specification has every Assign of the variable give the type and shape of ``init_value``."""
     return Fact(init_value.element, init_value.shape)
@@ -52,7 +53,7 @@ def read_value_6(
     return np.zeros([low(size) for size in variable_shape or ()], variable_type.carrier)
 
 
-@read_value_6.facts
+@read_value_6.shape_rule
 def _read_value_6_facts(
     init_value: Fact | None = None,
     *,
@@ -79,7 +80,7 @@ def assign_3(new_value: np.ndarray, *, variable_id: str, variables: Variables) -
     return new_value
 
 
-@assign_3.facts
+@assign_3.shape_rule
 def _assign_3_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     return Fact(new_value.element, new_value.shape)
 
@@ -91,6 +92,6 @@ def assign_6(new_value: np.ndarray, *, variable_id: str, variables: Variables) -
     return new_value
 
 
-@assign_6.facts
+@assign_6.shape_rule
 def _assign_6_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     return Fact(new_value.element, new_value.shape)

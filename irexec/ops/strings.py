@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.dtypes.elements import I32, STRING, U8
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet_shapes
-from irexec.ir.elements import I32, STRING, U8
 from irexec.ir.facts import Fact
-from irexec.ops.registry import op
-from irexec.ops.rules import check_integers, check_vector, same_element
+from irexec.schema.registry import op
+from irexec.schema.rules import check_integers, check_vector, same_element
 
 
 @op("StringTensorPack", since=15)
@@ -26,7 +26,7 @@ def string_tensor_pack_15(begins: np.ndarray, ends: np.ndarray, symbols: np.ndar
     return texts.reshape(begins.shape)
 
 
-@string_tensor_pack_15.facts
+@string_tensor_pack_15.shape_rule
 def _string_tensor_pack_15_facts(begins: Fact, ends: Fact, symbols: Fact) -> Fact:
     same_element(begins, ends)
     check_integers(begins, "begins")
@@ -47,7 +47,7 @@ def string_tensor_unpack_15(data: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return (ends - lengths).astype(np.int32), ends, np.frombuffer(b"".join(texts), np.uint8).copy()
 
 
-@string_tensor_unpack_15.facts
+@string_tensor_unpack_15.shape_rule
 def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
     check(data.element in (None, STRING), f"data has element type {data.element}, expected string")
     texts = data.known

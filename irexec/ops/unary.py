@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from irexec.ir.facts import Fact
-from irexec.kernels.elementwise import mish, sigmoid, softplus
-from irexec.kernels.special import erf, erfinv, round_half_away
 from irexec.ops.arithmetic import check_numeric
-from irexec.ops.registry import op
+from irexec.reference.elementwise import mish, sigmoid, softplus
+from irexec.reference.special import erf, erfinv, round_half_away
+from irexec.schema.registry import op
 
 
 def _define(type: str, since: int, function: Callable[[np.ndarray], Any], says: str, *, through_float: bool = False, **flags: Any) -> None:
@@ -21,9 +21,9 @@ def _define(type: str, since: int, function: Callable[[np.ndarray], Any], says: 
         return np.asarray(function(data))
 
     kernel.__doc__ = f"{says} Source: {type}-{since}."
-    definition = op(type, since, inplace=True, **flags)(kernel)
+    definition = op(type, since, **flags)(kernel)
 
-    @definition.facts
+    @definition.shape_rule
     def facts(data: Fact) -> Fact:
         check_numeric(data)
         return Fact(data.element, data.shape)
@@ -79,7 +79,7 @@ _define("HSigmoid", 5, _hsigmoid, "min(max(x + 3, 0), 6) / 6.", through_float=Tr
 _define("HSwish", 4, lambda x: x * _hsigmoid(x), "x * min(max(x + 3, 0), 6) / 6.", through_float=True, widen=True)
 
 
-@op("Round", since=5, inplace=True)
+@op("Round", since=5)
 def round_5(data: np.ndarray, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> np.ndarray:
     """The nearest whole number; halves go to the even one or away from zero. Source: Round-5."""
     if data.dtype.kind in "iu":
@@ -89,7 +89,7 @@ def round_5(data: np.ndarray, *, mode: Literal["half_to_even", "half_away_from_z
     return np.asarray(round_half_away(data))
 
 
-@round_5.facts
+@round_5.shape_rule
 def _round_5_facts(data: Fact, *, mode: str = "half_to_even") -> Fact:
     check_numeric(data)
     return Fact(data.element, data.shape)

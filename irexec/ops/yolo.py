@@ -8,11 +8,11 @@ from irexec.errors import check
 from irexec.ir.dims import Shape, Size, exact_quotient, high, low, span
 from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
-from irexec.kernels.elementwise import sigmoid
 from irexec.ops.activation import softmax
-from irexec.ops.attributes import Floats, Ints, NonNegative, Positives
-from irexec.ops.registry import op
-from irexec.ops.rules import check_float, normal_axis, sizes_of
+from irexec.reference.elementwise import sigmoid
+from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
+from irexec.schema.registry import op
+from irexec.schema.rules import check_float, normal_axis, sizes_of
 
 
 @op("RegionYolo", since=1, widen=True, tolerance=1e-5)
@@ -57,7 +57,7 @@ def _flattened(shape: Shape, axis: int, end_axis: int) -> Shape:
     return (*shape[:first], elements(shape[first : last + 1]), *shape[last + 1 :])
 
 
-@region_yolo_1.facts
+@region_yolo_1.shape_rule
 def _region_yolo_1_facts(
     data: Fact,
     *,
@@ -102,7 +102,7 @@ def reorg_yolo_2(data: np.ndarray, *, stride: Positives) -> np.ndarray:
     return data.reshape(-1)[places].reshape(images, channels * step * step, height // step, width // step)
 
 
-@reorg_yolo_2.facts
+@reorg_yolo_2.shape_rule
 def _reorg_yolo_2_facts(data: Fact, *, stride: Positives) -> Fact:
     check(len(stride) > 0, "stride is empty")
     step = stride[0]

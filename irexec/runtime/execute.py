@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
-from irexec.compile.plan import BodyPlan, Plan, Step, node_error
+from irexec.compile.errors import node_error
+from irexec.compile.steps import BodyPlan, Plan, Step
 from irexec.errors import NodeError, OpError
 from irexec.ir.facts import Fact
 
@@ -77,7 +78,7 @@ def _do(step: Step, slots: list[Any], state: Staged) -> None:
     try:
         if step.check is not None:
             step.check(*(Fact.of(array, fact) for array, fact in zip(arrays, step.types, strict=True)))
-        result = step.call(*arrays, **_handed(step, state)) if step.bodies or step.state else step.call(*arrays)
+        result = step.call(*arrays, **_injected(step, state)) if step.bodies or step.state else step.call(*arrays)
     except NodeError as error:
         if not step.bodies:
             raise
@@ -106,11 +107,11 @@ def _is_too_large(error: Exception) -> bool:
     )
 
 
-def _handed(step: Step, state: Staged) -> dict[str, Any]:
-    handed: dict[str, Any] = {name: PlanRunner(body, state.state) for name, body in step.bodies.items()}
+def _injected(step: Step, state: Staged) -> dict[str, Any]:
+    injected: dict[str, Any] = {name: PlanRunner(body, state.state) for name, body in step.bodies.items()}
     if step.state is not None:
-        handed[step.state] = state
-    return handed
+        injected[step.state] = state
+    return injected
 
 
 class PlanRunner:

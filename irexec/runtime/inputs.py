@@ -9,9 +9,9 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
+from irexec.dtypes.elements import Element
 from irexec.errors import InputError
 from irexec.ir.dims import admits, shape_text
-from irexec.ir.elements import Element
 
 # The types that ml_dtypes adds to NumPy, by name: what ONNX and JAX have for the types that NumPy lacks.
 _EXTENSIONS = {

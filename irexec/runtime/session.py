@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from irexec.analysis.model import Model, Port, check_model, find_port, output_ports
-from irexec.analysis.propagate import Inference, propagate
-from irexec.compile.plan import Plan, plan
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.backend.threads import limited
+from irexec.compile.plan import plan
+from irexec.compile.steps import Plan
 from irexec.errors import InputError, ModelError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
-from irexec.kernels.threads import limited
 from irexec.runtime.execute import run
 from irexec.runtime.inputs import Inputs, arrange
 from irexec.runtime.variables import VariableStates, variables_of
@@ -77,7 +78,7 @@ class CompiledModel:
         _refuse_damage(model)
         self.model = Model.of(model)
         self.threads, self.optimize = threads, optimize
-        self._inference = propagate(model)
+        self._inference = infer_shapes(model)
         self.inputs: list[Port] = self.model.inputs
         self.outputs: list[Port] = output_ports(model, self._inference.facts)
         self._is_static = all(_fact(self._inference, port).is_static for port in self.inputs)
@@ -134,7 +135,7 @@ class CompiledModel:
         inference = self._inference
         if shapes and not self._is_static:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
-            inference = propagate(self.model, dict(zip(self.model.parameters, facts, strict=True)))
+            inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)))
         with limited(self.threads):
             return plan(self.model, inference, targets, optimize=self.optimize)
 

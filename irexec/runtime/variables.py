@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Port
-from irexec.analysis.propagate import UNKNOWN, Inference
+from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.errors import InputError
 from irexec.ir.graph import Graph
 from irexec.runtime.inputs import checked

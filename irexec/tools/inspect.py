@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.model import Model, Port, output_ports
-from irexec.analysis.propagate import UNKNOWN, propagate
+from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
 from irexec.errors import IrexecError, ModelError, UnsupportedError
 from irexec.ir import graph as ir
-from irexec.ops.model import constant_value
-from irexec.ops.registry import NEWEST_OPSET, definitions, opset_versions, resolve
+from irexec.ir.constants import constant_value
+from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def summarize(model: Model) -> Summary:
     """The model at a glance; nothing of it is run or unpacked."""
     nodes = list(model.walk())
     constants = [node.constant for node in nodes if node.constant is not None]
-    facts = propagate(model, tolerant=True).facts
+    facts = infer_shapes(model, tolerant=True).facts
     return Summary(
         name=model.name,
         version=model.version,
@@ -102,7 +102,7 @@ def unsupported(model: ir.Graph) -> list[str]:
 
 def layers(model: Model) -> list[LayerLine]:
     """Every layer, those of bodies after the layer that has them."""
-    facts = propagate(model, tolerant=True).facts
+    facts = infer_shapes(model, tolerant=True).facts
     lines: list[LayerLine] = []
 
     def add(graph: ir.Graph, path: str) -> None:

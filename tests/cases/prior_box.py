@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irexec.dtypes.elements import I64
 from irexec.ir.dims import ANY, Dim
-from irexec.ir.elements import I64
 from irexec.ir.facts import Fact
 from tests.support.cases import case, facts_case, refuses, typed
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.analysis.propagate import propagate
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.plan import plan
-from irexec.ir.elements import F32, I64
+from irexec.dtypes.elements import F32, I64
 
 MEGABYTE = 1 << 20
 
@@ -42,7 +42,7 @@ def test_constants_are_folded_only_when_asked() -> None:
     builder.emit("Relu", x, name="nobody needs it")
     builder.result(builder.emit("Multiply", x, scale))
     model = builder.model()
-    inference = propagate(model)
+    inference = infer_shapes(model)
     assert [step.node.type for step in plan(model, inference).steps] == ["Multiply"]
     assert [step.node.type for step in plan(model, inference, optimize=False).steps] == ["Multiply", "Multiply"]
 
@@ -53,7 +53,7 @@ def test_shapes_of_known_tensors_need_no_step() -> None:
     target = builder.emit("Concat", builder.emit("ShapeOf", x), builder.constant([1]), axis=0)
     builder.result(builder.emit("Reshape", x, target, special_zero=False))
     model = builder.model()
-    assert [step.node.type for step in plan(model, propagate(model)).steps] == ["Reshape"]
+    assert [step.node.type for step in plan(model, infer_shapes(model)).steps] == ["Reshape"]
 
 
 @pytest.mark.parametrize("optimize", [False, True])

@@ -9,7 +9,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
-from irexec.ir.elements import F32
+from irexec.dtypes.elements import F32
 from irexec.ir.graph import BackEdge, Body, PortMap
 
 BATCH, STEPS, INNER, SIZE = 2, 5, 3, 4

@@ -13,8 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import converters
 import irexec
 from converters.onnx.tensors import constant_of
-from irexec.ir.constants import Constant
-from irexec.ops.model import constant_value
+from irexec.ir.constants import Constant, constant_value
 from tests.support.onnx_models import model_of
 
 # ONNX type, numbers, and the element type of IR. All numbers are of the type.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.ir.elements import F32
+from irexec.dtypes.elements import F32
 
 
 def _model(value: float) -> irexec.Model:

@@ -9,11 +9,11 @@ import pytest
 
 import irexec
 from irexec import ModelError, io
+from irexec.dtypes.elements import F32
 from irexec.ir.codes import MEANINGS
+from irexec.ir.constants import constant_value
 from irexec.ir.dims import ANY
-from irexec.ir.elements import F32
 from irexec.ir.graph import Node, Problem
-from irexec.ops.model import constant_value
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 NET = '<net name="n" version="11">\n<layers>\n{}</layers>\n<edges>\n{}</edges>\n</net>'

@@ -13,10 +13,10 @@ from lxml import etree
 
 import irexec
 from irexec import io
+from irexec.dtypes.elements import F32, element
 from irexec.io.names import decode_names, encode_names
-from irexec.ir.elements import F32, element
-from irexec.ir.equal import differences
-from irexec.ops.model import constant_value
+from irexec.ir.constants import constant_value
+from irexec.tools.equality import differences
 from tests.support.xml import canonical
 
 _WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))

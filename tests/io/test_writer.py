@@ -12,11 +12,11 @@ from lxml import etree
 
 import irexec
 from irexec import Dim, ModelError, io
+from irexec.dtypes.elements import F32, I64
 from irexec.ir.constants import Constant
-from irexec.ir.elements import F32, I64
-from irexec.ir.equal import differences
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Model, Node, Value
+from irexec.tools.equality import differences
 from tests.support.xml import canonical
 
 IRS = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from irexec.ir.facts import Fact
-from irexec.ops.registry import resolve
+from irexec.schema.registry import resolve
 
 ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")
@@ -73,7 +73,7 @@ def test_every_layout_gives_what_explicit_pads_give(places, auto_pad, groups, ou
         w = spread(weights, layout)
         np.testing.assert_allclose(ONEDNN(x, w, bias, **given), wanted, rtol=1e-5, atol=1e-5)
         facts = Fact.of(x), Fact.of(w), Fact.of(bias)
-        assert ONEDNN.facts_rule(*facts, **given).shape == wanted.shape
+        assert ONEDNN.shape_function(*facts, **given).shape == wanted.shape
         np.testing.assert_allclose(ONEDNN.bind_rule(*facts, **given)(x, w, bias), wanted, rtol=1e-5, atol=1e-5)
 
 

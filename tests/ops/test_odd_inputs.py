@@ -7,11 +7,13 @@ import random
 import numpy as np
 import pytest
 
+from irexec.dtypes.elements import BOOLEAN, F16, F32, I32, I64, STRING, U8
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, Dim
-from irexec.ir.elements import BOOLEAN, F16, F32, I32, I64, STRING, U8
 from irexec.ir.facts import Fact
-from irexec.ops.registry import OpDef, Variables, definitions
+from irexec.schema.injected import Variables
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions
 from tests.support.cases import Case, families
 
 _ROWS: dict[tuple[str, object], list[Case]] = {}
@@ -50,14 +52,14 @@ def _odd_attributes(rng: random.Random, texts: dict[str, str]) -> dict[str, str]
 def test_rules_answer_or_refuse(definition: OpDef) -> None:
     rng = random.Random(f"{definition.type}-{definition.since}")
     rows = _ROWS[definition.type, definition.since]
-    handed = {name: {} for name, kind in definition.handed.items() if kind is Variables}
+    handed = {name: {} for name, kind in definition.injected.items() if kind is Variables}
     for _ in range(300):
         row = rng.choice(rows)
         facts = [_odd_fact(rng, Fact(x.element, x.array.shape, x.array)) for x in row.inputs]
         texts = _odd_attributes(rng, row.attributes)
         try:
             attributes = definition.read_attributes(texts)
-            definition.facts_rule(*facts, **attributes, **handed)
+            definition.shape_function(*facts, **attributes, **handed)
         except OpError:
             continue
         except Exception as error:

@@ -5,8 +5,8 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY
-from irexec.ir.elements import F32
 
 
 @pytest.mark.parametrize("since", [1, 15])

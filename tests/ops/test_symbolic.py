@@ -1,11 +1,11 @@
-"""Values that are followed through a graph before it runs: by the kernels themselves, on objects."""
+"""Values that are propagate_value through a graph before it runs: by the kernels themselves, on objects."""
 
 import numpy as np
 import pytest
 
 from irexec.analysis.builder import Builder
+from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY, Dim
-from irexec.ir.elements import F32
 from tests.support.cases import Case, families
 from tests.support.laws import as_tuple
 

@@ -11,10 +11,10 @@ import numpy as np
 import openvino as ov
 
 import irexec
-from irexec.analysis.propagate import propagate
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import IrexecError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, high, low, shape_text, span
-from irexec.ops.attributes import parse_shape
+from irexec.ir.shape_text import parse_shape
 from tests.oracle import openvino_runner as openvino
 from tests.oracle.draw import Draw
 from tests.oracle.explained import reason
@@ -153,7 +153,7 @@ def _through_a_file(row: Case, shapes: Shapes, ours: Sequence[np.ndarray], noted
 
 def _same_facts(model: irexec.Model, theirs: ov.Model, name: str, ours: Sequence[np.ndarray], form: str) -> None:
     """What irexec infers is as tight as OpenVINO's inference, and admits what comes out."""
-    facts = propagate(model).facts
+    facts = infer_shapes(model).facts
     values = next(node for node in model.nodes if node.name == name).outputs
     node = next(op for op in theirs.get_ops() if op.get_friendly_name() == name)
     for value, array, output in zip(values, ours, node.outputs(), strict=False):

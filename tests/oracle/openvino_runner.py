@@ -16,13 +16,13 @@ import openvino as ov
 from openvino.passes import ConstantFolding, Manager
 
 from irexec.analysis.evaluate import as_tuple
+from irexec.dtypes.elements import BOOLEAN, F32, I32, Element
+from irexec.dtypes.packing import pack
+from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError
 from irexec.ir.dims import PartialShape, is_static, shape_text
-from irexec.ir.elements import BOOLEAN, F32, I32, Element
 from irexec.ir.facts import Fact
-from irexec.kernels.packing import pack
-from irexec.kernels.rounding import round_to
-from irexec.ops.attributes import parse_shape, write_shape
+from irexec.ir.shape_text import parse_shape, write_shape
 from tests.support.cases import Case, FactsCase, Typed
 from tests.support.laws import COARSE, exact_facts, infer
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.dtypes.elements import F32
 from irexec.errors import OpError
-from irexec.ir.elements import F32
 from irexec.ops.control import Slice, Wiring, _output
 from irexec.runtime.execute import run
-from irexec.tools.feeds import random_array
+from irexec.tools.input_sources import random_array
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 

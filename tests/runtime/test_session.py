@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.ir.elements import F32, I64, element
+from irexec.dtypes.elements import F32, I64, element
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.dtypes.elements import Element, element, element_of
+from irexec.dtypes.rounding import round_to
 from irexec.errors import check
-from irexec.ir.elements import Element, element, element_of
 from irexec.ir.facts import Fact
-from irexec.kernels.rounding import round_to
-from irexec.ops.attributes import parse_shape, write_attribute
-from irexec.ops.registry import OpDef, resolve
+from irexec.ir.shape_text import parse_shape
+from irexec.schema.attributes import write_attribute
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import resolve
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,9 @@ def exact_facts(row: Case) -> list[Fact]:
 
 
 def infer(row: Row, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What the facts rule says of the row's operation."""
+    """What shape inference says of the row's operation."""
     definition = row.definition
-    return as_tuple(definition.facts_rule(*facts, **definition.read_attributes(row.attributes, [fact.element for fact in facts])))
+    return as_tuple(definition.infer(facts, definition.read_attributes(row.attributes, [fact.element for fact in facts])))
 
 
 def attributes_of(row: Case) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irexec.dtypes.elements import F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim
-from irexec.ir.elements import F32
 from irexec.ir.facts import Fact
-from irexec.ops import registry
+from irexec.schema import registry
 from tests.support import laws
 from tests.support.cases import Case, case
 

@@ -12,8 +12,8 @@ from converters.onnx.context import Context
 from converters.onnx.ops.shape import flattened
 from converters.onnx.ops.sorting import first_extreme
 from converters.onnx.registry import add, translates
+from irexec.dtypes.elements import F32
 from irexec.errors import OpError
-from irexec.ir.elements import F32
 from irexec.ir.graph import Value
 
 

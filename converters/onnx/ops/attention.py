@@ -10,9 +10,9 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting, places
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.dims import Size
-from irexec.ir.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
 from irexec.ir.graph import Value
 
 

@@ -8,8 +8,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import F64, I64, Element, element
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F64, I64, Element, element
 from irexec.ir.graph import Value
 
 # Bits of exponent and of fraction.

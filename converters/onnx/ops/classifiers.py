@@ -15,8 +15,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.registry import translates
 from converters.onnx.tensors import array_of
+from irexec.dtypes.elements import F32, I64, STRING, Element
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F32, I64, STRING, Element
 from irexec.ir.graph import Value
 
 _DOMAIN = "ai.onnx.ml"

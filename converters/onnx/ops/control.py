@@ -11,8 +11,8 @@ from converters.onnx.bodies import Frame, Part, Step, iterate
 from converters.onnx.context import Context
 from converters.onnx.held import Growing, Held, Stacked, Tensors
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 _WITHOUT_END = np.iinfo(np.int64).max

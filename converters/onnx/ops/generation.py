@@ -8,8 +8,8 @@ from onnx import SparseTensorProto, TensorProto
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from converters.onnx.tensors import array_of, constant_of, element_of
+from irexec.dtypes.elements import BF16, F16, F32, I64, STRING
 from irexec.errors import OpError
-from irexec.ir.elements import BF16, F16, F32, I64, STRING
 from irexec.ir.graph import Value
 
 _LARGEST_FILLED = 1 << 16

@@ -9,8 +9,8 @@ from converters.onnx.bodies import Frame, Part, Step, iterate
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import F32
 from irexec.errors import OpError
-from irexec.ir.elements import F32
 from irexec.ir.graph import Value
 
 # Whether a rule forgets by ``decay``, and whether it writes only what is new, by ``beta``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from irexec.ir.elements import F64
+from irexec.dtypes.elements import F64
 from irexec.ir.graph import Value
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import F32, I64
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F32, I64
 from irexec.ir.graph import Value
 
 

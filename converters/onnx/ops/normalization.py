@@ -6,8 +6,8 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.errors import OpError
-from irexec.ir.elements import BF16, F16, F32, F64, Element
 from irexec.ir.graph import Value
 
 

@@ -11,8 +11,8 @@ from converters.onnx.ops.convolution import conv_windows, convolved, with_bias
 from converters.onnx.ops.windows import Windows
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import BF16, F16, F32, F64, I32, U8, Element
 from irexec.errors import OpError
-from irexec.ir.elements import BF16, F16, F32, F64, I32, U8, Element
 from irexec.ir.graph import Value
 
 _FLOAT_LIMITS = {"f8e4m3": 448.0, "f8e5m2": 57344.0, "f4e2m1": 6.0}

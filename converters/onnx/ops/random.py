@@ -9,8 +9,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import F32, F64, Element
 from irexec.errors import OpError
-from irexec.ir.elements import F32, F64, Element
 from irexec.ir.graph import Value
 
 

@@ -9,8 +9,8 @@ from converters.onnx.bodies import Frame, Part, Step, iterate
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, places
 from converters.onnx.ops.activation import elu, hard_sigmoid, leaky_relu, thresholded_relu
+from irexec.dtypes.elements import I64
 from irexec.errors import OpError
-from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 # Which of alpha and beta an activation takes, and what they are where none is given (None: they must be). That of

@@ -8,8 +8,8 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import add
+from irexec.dtypes.elements import BOOLEAN, F64, I64
 from irexec.ir.dims import low
-from irexec.ir.elements import BOOLEAN, F64, I64
 from irexec.ir.graph import Value
 
 Reduce = Callable[[Context, Value, Value, bool], Value]

@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
-from irexec.ir.elements import BOOLEAN, F32
+from irexec.dtypes.elements import BOOLEAN, F32
 from irexec.ir.graph import Value
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting
+from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import OpError
-from irexec.ir.elements import F32, F64, I64, Element
 from irexec.ir.graph import Value
 
 

@@ -14,8 +14,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression
 from converters.onnx.ops.resampling import Resizing, Stretch, resampled
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import F64, I64
 from irexec.errors import OpError
-from irexec.ir.elements import F64, I64
 from irexec.ir.graph import Value
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")

@@ -13,9 +13,9 @@ from converters.onnx.ops.attention import Heads, Mask, Scores, attend, join_head
 from converters.onnx.ops.positions import rotated
 from converters.onnx.ops.runtime_quantization import matmul_integer_to_float
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.dims import Size
-from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"

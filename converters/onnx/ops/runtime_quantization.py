@@ -22,9 +22,9 @@ from converters.onnx.ops.quantization import (
     quantized,
 )
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
-from irexec.ir.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"

@@ -7,8 +7,8 @@ from onnx import GraphProto, TypeProto
 from converters.onnx.context import Context
 from converters.onnx.held import Growing, Held, Nothing, Stacked, Tensors
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import BOOLEAN
 from irexec.ir.graph import Value
 
 

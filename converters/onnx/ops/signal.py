@@ -8,8 +8,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import F64, I64, Element
 from irexec.errors import OpError
-from irexec.ir.elements import F64, I64, Element
 from irexec.ir.graph import Value
 
 

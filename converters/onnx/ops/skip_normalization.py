@@ -9,8 +9,8 @@ from converters.onnx.context import Context
 from converters.onnx.expression import Expression, places
 from converters.onnx.ops.normalization import layer_normalization, over_root, rms_normalization
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I32
 from irexec.errors import OpError
-from irexec.ir.elements import I32
 from irexec.ir.graph import Value
 
 _DOMAIN = "com.microsoft"

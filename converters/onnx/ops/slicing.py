@@ -6,8 +6,8 @@ import numpy as np
 
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
 from irexec.errors import OpError
-from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, places
 from converters.onnx.registry import translates
-from irexec.ir.elements import I64
+from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
 
 _END = int(np.iinfo(np.int64).max)

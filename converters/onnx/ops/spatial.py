@@ -8,8 +8,8 @@ from functools import reduce
 from converters.onnx.context import Context
 from converters.onnx.expression import Expression, counting
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
 from irexec.errors import OpError
-from irexec.ir.elements import I64
 from irexec.ir.graph import Value
 
 # Other names were in use before opset 20.

@@ -17,8 +17,8 @@ from converters.onnx.expression import Expression
 from converters.onnx.ops.classifiers import best, chosen_label, transformed
 from converters.onnx.registry import translates
 from converters.onnx.tensors import array_of
+from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import ConversionError, OpError
-from irexec.ir.elements import F32, F64, I64, Element
 from irexec.ir.graph import Value
 
 _DOMAIN = "ai.onnx.ml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.ir.elements import ELEMENTS
+from irexec.dtypes.elements import ELEMENTS
 from tests.oracle.draw import FLOATS, INTEGERS, MOVED, NUMBERS, Draw, Table, model
 from tests.support.cases import Case, typed
 

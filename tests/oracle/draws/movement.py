@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.kernels.windows import window_counts
 from irexec.ops.slicing import slice_8
+from irexec.reference.windows import window_counts
 from tests.oracle.draw import MOVED, Draw, Shape, Table, model
 from tests.support.cases import Case, Typed
 

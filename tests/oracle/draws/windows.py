@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.ops.spatial import window_sizes
+from irexec.schema.window_sizes import window_sizes
 from tests.oracle.draw import FLOATS, Draw, Shape, Table, model
 from tests.support.cases import Case
 

@@ -1,0 +1,1 @@
+"""The checks of validate, one file per subject."""

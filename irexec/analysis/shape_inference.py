@@ -1,0 +1,208 @@
+"""Shape inference: a Fact for every value of a graph, from the Parameters on.
+
+One walk serves all: strict (the first thing wrong raises a NodeError with its place) or tolerant
+(what is wrong is collected, and inference goes on from what the ports declare).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.evaluate import as_tuple, with_values
+from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError, check
+from irexec.ir.constants import Constant
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import topological
+from irexec.schema.injected import ElementTypes, Runner
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import resolve
+
+UNKNOWN = Fact(None, None)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A node whose facts could not be inferred.
+
+    Attributes:
+        node: the node.
+        error: OpError (wrong inputs or attributes) or UnsupportedError.
+    """
+
+    node: Node
+    error: IrexecError
+
+
+@dataclass
+class Inference:
+    """What the walk found out.
+
+    Attributes:
+        facts: for every value of the graph and of its bodies.
+        failures: nodes that could not be inferred, in the order of the walk; empty when strict.
+    """
+
+    facts: dict[Value, Fact] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def __getitem__(self, value: Value) -> Fact:
+        return self.facts[value]
+
+
+def infer_shapes(graph: Graph, given: Mapping[Node, Fact] | None = None, *, tolerant: bool = False) -> Inference:
+    """Infer the facts of every value.
+
+    Args:
+        graph: a graph, which is not changed.
+        given: facts for Parameters in place of what their attributes say.
+        tolerant: collect failures instead of raising the first.
+
+    Raises:
+        NodeError: a node's inputs or attributes are wrong.
+        UnsupportedError: an operation is not implemented.
+        ModelError: the graph has a cycle.
+    """
+    walk = ShapeInference(tolerant)
+    walk.graph(graph, given or {})
+    return walk.inference
+
+
+class ShapeInference:
+    """The one place that knows where in the nest of bodies the inference is."""
+
+    def __init__(self, tolerant: bool) -> None:
+        self.tolerant = tolerant
+        self.inference = Inference()
+        self._path: list[str] = []
+
+    def graph(self, graph: Graph, given: Mapping[Node, Fact]) -> None:
+        """Infer every node of ``graph``, whose Parameters have the facts ``given``."""
+        order, stuck = topological(graph)
+        if stuck and not self.tolerant:
+            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
+        for node in stuck:
+            self._fall_back(node)
+        for node in order:
+            if node in given:
+                self._set(node, (given[node],))
+            else:
+                self.node(node)
+
+    def node(self, node: Node) -> None:
+        """Infer one node whose producers are done."""
+        inputs = [UNKNOWN if v is None else self.inference.facts.get(v, UNKNOWN) for v in node.inputs]
+        try:
+            self._set(node, as_tuple(self._outputs(node, inputs)))
+        except NodeError as error:
+            self._failed(node, error, error)
+        except OpError as error:
+            self._failed(node, error, self.located(node, inputs, error))
+        except UnsupportedError as error:
+            self._failed(node, error, UnsupportedError(f"{self.where(node)}: {error}"))
+
+    def infer_new_node(self, node: Node) -> Fact | tuple[Fact, ...]:
+        """The facts of a node that is being built: a tuple where its rule gives a tuple; its place is in the error."""
+        inputs = [UNKNOWN if v is None else self.inference.facts[v] for v in node.inputs]
+        try:
+            return self._outputs(node, inputs)
+        except NodeError:
+            raise
+        except OpError as error:
+            raise self.located(node, inputs, error) from error
+
+    def _outputs(self, node: Node, inputs: Sequence[Fact]) -> Fact | tuple[Fact, ...]:
+        definition = resolve(node.type, node.version)
+        definition.check_input_count(len(inputs))
+        arguments = typed_attributes(node, definition).require() | self._injected(definition, node, inputs)
+        inferred = definition.infer(inputs, arguments)
+        outputs = as_tuple(inferred)
+        if not node.bodies:
+            outputs = with_values(definition, inputs, arguments, outputs)
+        check(len(outputs) >= len(node.outputs), f"has {len(node.outputs)} outputs, expected {len(outputs)}")
+        return outputs if isinstance(inferred, tuple | list) else outputs[0]
+
+    def _injected(self, definition: OpDef, node: Node, inputs: Sequence[Fact]) -> dict[str, Any]:
+        injected: dict[str, Any] = {}
+        for name, kind in definition.injected.items():
+            if kind is Runner:
+                check(name in node.bodies, f"has no {name}")
+                injected[name] = FactsRunner(self, node, name)
+            elif kind is Constant:
+                check(node.constant is not None, "has no readable data")
+                injected[name] = node.constant
+            elif kind is ElementTypes:
+                injected[name] = ElementTypes(fact.element for fact in inputs)
+            else:
+                injected[name] = {}
+        return injected
+
+    def _set(self, node: Node, facts: Sequence[Fact]) -> None:
+        for value, fact in zip(node.outputs, facts, strict=False):
+            self.inference.facts[value] = fact
+
+    def _failed(self, node: Node, error: IrexecError, located: IrexecError) -> None:
+        if not self.tolerant:
+            raise located from error
+        self.inference.failures.append(Failure(node, error))
+        self._fall_back(node)
+
+    def _fall_back(self, node: Node) -> None:
+        """Go on from what the ports declare; no dims may mean a scalar or an unknown rank."""
+        for value in node.outputs:
+            fact = value.fact or UNKNOWN
+            self.inference.facts[value] = Fact(fact.element, fact.shape or None)
+
+    def where(self, node: Node) -> str:
+        """The place of a node, for a message."""
+        path = "".join(f"{step} > " for step in self._path)
+        line = "" if node.line is None else f", line {node.line}"
+        return f"layer {node.id} {path}{node.name!r} ({node.type} of {node.version or 'no version'}{line})"
+
+    def located(self, node: Node, inputs: Sequence[Fact], error: OpError) -> NodeError:
+        """The error with its place, the inputs it met and the attributes."""
+        texts = [f"{name}={text}" for name, text in node.attributes.items() if len(text) < 80]
+        inside = f"; attributes {', '.join(texts)}" if texts else ""
+        given = f"; inputs {', '.join(map(str, inputs))}" if inputs else ""
+        return NodeError(f"{self.where(node)}: {error}{given}{inside}", node="/".join([*self._path, node.name]), reason=str(error))
+
+    def enter(self, step: str) -> Entered:
+        """The walk is inside the body ``step`` while the context lasts."""
+        return Entered(self._path, step)
+
+
+class Entered:
+    """A body on the path of shape inference."""
+
+    def __init__(self, path: list[str], step: str) -> None:
+        self._path, self._step = path, step
+
+    def __enter__(self) -> None:
+        self._path.append(self._step)
+
+    def __exit__(self, *_: object) -> None:
+        self._path.pop()
+
+
+class FactsRunner:
+    """A body as a facts rule calls it: Facts of its Parameters in, Facts of its Results out."""
+
+    def __init__(self, walk: ShapeInference, node: Node, name: str) -> None:
+        self.node, self.body = node, node.bodies[name]
+        self._inference, self._step = walk, f"{node.name}/{name}"
+
+    def __call__(self, *inputs: Fact) -> list[Fact]:
+        graph = self.body.graph
+        check(len(inputs) == len(graph.parameters), f"a body of {len(graph.parameters)} parameters is given {len(inputs)} inputs")
+        with self._inference.enter(self._step):
+            self._inference.graph(graph, dict(zip(graph.parameters, inputs, strict=True)))
+        return [self._fact(source) for source in self._results(graph)]
+
+    def _results(self, graph: Graph) -> Iterator[Value | None]:
+        return (node.inputs[0] if node.inputs else None for node in graph.results)
+
+    def _fact(self, source: Value | None) -> Fact:
+        return UNKNOWN if source is None else self._inference.inference.facts.get(source, UNKNOWN)

@@ -1,0 +1,1 @@
+"""Fast kernels, each tested against the reference kernel of its operation."""

@@ -1,0 +1,124 @@
+"""Convolution, fast: weights packed once, an algorithm picked by shape, blocks that stay in cache.
+
+``prepare`` returns a function on float arrays (N, G*I, spatial...). It keeps nothing between calls but scratch
+memory of the calling thread, so threads may share it. ``irexec.reference.convolution`` is the referee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from irexec.backend.depthwise import prepare_depthwise
+from irexec.backend.winograd import convolve_tiles, tile_count, transform_weights
+from irexec.backend.workspace import BLOCK, padded, scratch
+from irexec.reference.windows import Pads, tap_slices, window_counts, windows
+
+Sizes = Sequence[int]
+Convolve = Callable[[np.ndarray, Pads], np.ndarray]
+
+# Below this many tiles the 36 products of Winograd wait for their weights; below this many channels the tile transforms cost more
+# than the products save.
+LEAST_TILES = 9
+LEAST_CHANNELS = 24
+
+
+def prepare(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Sizes | None) -> Convolve:
+    """The fast way for weights (G, O, I, kernel...) of float type.
+
+    ``out_sizes`` are the spatial sizes of the result if they are known: without them Winograd is not considered.
+    """
+    groups, outputs, inputs, *kernel = weights.shape
+    if groups == 1:
+        places = _equal_outputs(weights[0])
+        if places is not None:
+            first = np.unique(places)
+            once = prepare(weights[:, first], strides, dilations, out_sizes)
+            spread = np.searchsorted(first, places)
+            return lambda x, pads: once(x, pads)[:, spread]
+    if inputs == outputs == 1 and groups > 1:
+        return prepare_depthwise(weights, strides, dilations)
+    if math.prod(kernel) == 1:
+        return _pointwise(weights, strides)
+    if out_sizes is not None and _suits_winograd(weights, strides, dilations, out_sizes):
+        transformed = transform_weights(weights[0])
+        return lambda x, pads: convolve_tiles(x, transformed, pads)
+    return _by_columns(weights, strides, dilations)
+
+
+def _equal_outputs(weights: np.ndarray) -> np.ndarray | None:
+    """For each output channel the first that has the same weights; None where most have weights of their own.
+
+    Equal channels are computed once, not only to save work: a product may round the rows of its blocks
+    differently, and what follows (a Softmax of very large numbers) may tell them apart.
+    """
+    seen: dict[bytes, int] = {}
+    places = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(weights)]
+    return np.array(places) if 2 * len(seen) <= len(places) else None
+
+
+def _suits_winograd(weights: np.ndarray, strides: Sizes, dilations: Sizes, out_sizes: Sizes) -> bool:
+    groups, outputs, inputs, *kernel = weights.shape
+    fits = groups == 1 and kernel == [3, 3] and set(strides) == set(dilations) == {1} and weights.dtype == np.float32
+    worth = min(outputs, inputs) >= LEAST_CHANNELS and tile_count(*out_sizes) >= LEAST_TILES if fits else False
+    return fits and worth
+
+
+def _pointwise(weights: np.ndarray, strides: Sizes) -> Convolve:
+    """Kernels of one point: a product on the pixels themselves."""
+    groups, outputs, inputs, *kernel = weights.shape
+    matrix = np.ascontiguousarray(weights.reshape(groups, outputs, inputs))
+    ones = (1,) * len(kernel)
+    every = tuple(strides) == ones
+
+    def run(x: np.ndarray, pads: Pads) -> np.ndarray:
+        if every and not any(pads[0]) and not any(pads[1]):
+            images = x.reshape(len(x), groups, inputs, math.prod(x.shape[2:]))
+            return np.matmul(matrix, images).reshape(len(x), groups * outputs, *x.shape[2:])
+        counts = window_counts(x.shape[2:], kernel, strides, ones, pads)
+        out = np.empty((len(x), groups, outputs, math.prod(counts)), x.dtype)
+        for image, result in zip(x, out, strict=True):
+            picked = padded(image, *pads)[(slice(None), *tap_slices([0] * len(counts), counts, strides, ones))]
+            pixels = _compact(picked).reshape(groups, inputs, math.prod(counts))
+            np.matmul(matrix, pixels, out=result)
+        return out.reshape(len(x), groups * outputs, *counts)
+
+    return run
+
+
+def _compact(x: np.ndarray) -> np.ndarray:
+    """``x`` itself if it is contiguous, else a copy in scratch memory."""
+    if x.flags.c_contiguous:
+        return x
+    copy = scratch("columns", x.shape, x.dtype)
+    np.copyto(copy, x)
+    return copy
+
+
+def _by_columns(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Convolve:
+    """Windows copied side by side, a block of rows at a time, and one product per group and block."""
+    groups, outputs, inputs, *kernel = weights.shape
+    depth = inputs * math.prod(kernel)
+    matrix = np.ascontiguousarray(weights.reshape(groups, outputs, depth))
+    rank = len(kernel)
+    points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
+
+    def run(x: np.ndarray, pads: Pads) -> np.ndarray:
+        counts = window_counts(x.shape[2:], kernel, strides, dilations, pads)
+        out = np.empty((len(x), groups, outputs, math.prod(counts)), x.dtype)
+        per_row = math.prod(counts[1:])
+        rows = max(1, BLOCK // max(1, groups * depth * per_row * x.itemsize))
+        for image, result in zip(x, out, strict=True):
+            view = windows(padded(image, *pads), kernel, strides, dilations, counts).transpose(points_first)
+            for first in range(0, counts[0], rows):
+                part = view[(slice(None),) * (1 + rank) + (slice(first, first + rows),)]
+                columns = scratch("columns", part.shape, x.dtype)
+                np.copyto(columns, part)
+                span = part.shape[1 + rank] * per_row
+                block = result[:, :, first * per_row : first * per_row + span]
+                np.matmul(matrix, columns.reshape(groups, depth, span), out=block)
+        return out.reshape(len(x), groups * outputs, *counts)
+
+    return run

@@ -1,0 +1,1 @@
+"""Element types: one row each, with how it is packed and rounded."""

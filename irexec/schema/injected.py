@@ -1,0 +1,36 @@
+"""Keyword-only parameters of kernels that are no attributes: the runtime injects them, told by their annotation."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from irexec.dtypes.elements import Element
+from irexec.ir.constants import Constant
+from irexec.ir.graph import Body, Node
+
+
+class Runner(Protocol):
+    """A body as kernels and shape rules see it: called with one argument per Parameter, in order of the
+    Parameters in ``body.graph.parameters``, it returns one result per Result, in order.
+
+    A kernel's Runner takes and gives arrays, a shape rule's Runner takes and gives Facts.
+    """
+
+    body: Body
+    node: Node
+
+    def __call__(self, *inputs: Any) -> list[Any]: ...
+
+
+class Variables(MutableMapping[str, np.ndarray]):
+    """The state of a session by variable_id: an annotation for stateful kernels."""
+
+
+class ElementTypes(tuple[Element | None, ...]):
+    """The element types of the inputs: an annotation where carriers do not tell enough (bf16 and f32 share one)."""
+
+
+INJECTED = (Runner, Variables, Constant, ElementTypes)

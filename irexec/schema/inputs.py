@@ -1,0 +1,132 @@
+"""Inputs of an operation: which element types and ranks each takes, declared in the annotation of the kernel's parameter.
+
+    def gather_8(data: Tensor, indices: IntegerTensor, axis: Annotated[IntegerTensor, Rank(0, 1)], *, batch_dims: int = 0)
+
+The aliases below name the usual sets of element types; ``Annotated[..., Rank(3, 5)]`` adds the ranks. An input that
+breaks its declaration is refused by one generic check, before the shape rule where its fact is known and before the
+kernel where it was not, so that rules and kernels see only what they declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import numpy as np
+
+from irexec.dtypes.elements import ELEMENTS, F16, F32, F64, I32, I64, Element
+from irexec.errors import check
+from irexec.ir.facts import Fact
+
+
+@dataclass(frozen=True)
+class ElementSet:
+    """Element types that an input takes.
+
+    Attributes:
+        text: what messages and the documentation call the set, with its article: "an integer type".
+        elements: its members.
+    """
+
+    text: str
+    elements: frozenset[Element]
+
+    def __contains__(self, element: Element) -> bool:
+        return element in self.elements
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The ranks that an input takes: ``Rank(4)`` exactly 4, ``Rank(3, 5)`` 3 to 5, ``Rank(1, None)`` 1 or more."""
+
+    minimum: int
+    maximum: int | None = -1
+
+    @property
+    def text(self) -> str:
+        """For messages: "4", "0 or 1", "3 to 5" or "1 or more"."""
+        if self.maximum is None:
+            return f"{self.minimum} or more"
+        ranks = [str(rank) for rank in range(self.minimum, self._last + 1)]
+        return (
+            ranks[0] if len(ranks) == 1 else f"{', '.join(ranks[:-1])} or {ranks[-1]}" if len(ranks) < 4 else f"{ranks[0]} to {ranks[-1]}"
+        )
+
+    @property
+    def _last(self) -> int:
+        return self.minimum if self.maximum == -1 else self.maximum or 0
+
+    def __contains__(self, rank: int) -> bool:
+        return rank >= self.minimum and (self.maximum is None or rank <= self._last)
+
+
+def element_set(text: str, *elements: Element) -> ElementSet:
+    """A set of a few element types; ``text`` is what messages call it."""
+    return ElementSet(text, frozenset(elements))
+
+
+ANY_TYPE = element_set("any element type", *ELEMENTS)
+NOT_STRING = element_set("any element type but string", *(e for e in ELEMENTS if e.kind != "string"))
+NUMERIC = element_set("a numeric type", *(e for e in ELEMENTS if e.is_float or e.is_integer))
+FLOAT = element_set("a floating-point type", *(e for e in ELEMENTS if e.is_float))
+INTEGER = element_set("an integer type", *(e for e in ELEMENTS if e.is_integer))
+INTEGER_OR_BOOLEAN = element_set("an integer type or boolean", *(e for e in ELEMENTS if e.is_integer or e.kind == "boolean"))
+BOOLEAN_TYPE = element_set("boolean", *(e for e in ELEMENTS if e.kind == "boolean"))
+STRING_TYPE = element_set("string", *(e for e in ELEMENTS if e.kind == "string"))
+INDEX = element_set("i32 or i64", I32, I64)
+FLOAT_16_TO_64 = element_set("f16, f32 or f64", F16, F32, F64)
+
+AnyTensor = Annotated[np.ndarray, ANY_TYPE]
+Tensor = Annotated[np.ndarray, NOT_STRING]
+NumericTensor = Annotated[np.ndarray, NUMERIC]
+FloatTensor = Annotated[np.ndarray, FLOAT]
+IntegerTensor = Annotated[np.ndarray, INTEGER]
+BooleanTensor = Annotated[np.ndarray, BOOLEAN_TYPE]
+StringTensor = Annotated[np.ndarray, STRING_TYPE]
+IndexTensor = Annotated[np.ndarray, INDEX]
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input of the schema.
+
+    Attributes:
+        name: the specification's.
+        optional: whether it may be absent.
+        variadic: whether it stands for any number of inputs.
+        elements: the element types it takes; None if its annotation does not say.
+        ranks: the ranks it takes; None for any.
+    """
+
+    name: str
+    optional: bool = False
+    variadic: bool = False
+    elements: ElementSet | None = None
+    ranks: Rank | None = None
+
+    def check(self, fact: Fact) -> None:
+        """Raise OpError if what is known of the input breaks its declaration."""
+        if self.elements is not None and fact.element is not None:
+            expected = self.elements
+            check(fact.element in expected, f"{self.name} has element type {fact.element}, expected {expected.text}")
+        if self.ranks is not None and fact.rank is not None:
+            check(fact.rank in self.ranks, f"{self.name} has rank {fact.rank}, expected {self.ranks.text}")
+
+
+def input_spec(name: str, hint: Any, *, optional: bool = False, variadic: bool = False) -> InputSpec:
+    """The declaration of an input by its annotation, which may be ``... | None`` where it is optional."""
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(kind for kind in get_args(hint) if kind is not NoneType)
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    # The outermost mark counts, so that an alias can be narrowed.
+    elements = next((mark for mark in reversed(marks) if isinstance(mark, ElementSet)), None)
+    ranks = next((mark for mark in reversed(marks) if isinstance(mark, Rank)), None)
+    return InputSpec(name, optional, variadic, elements, ranks)
+
+
+def check_inputs(specs: Sequence[InputSpec], facts: Sequence[Fact]) -> None:
+    """Raise OpError for the first input that breaks its declaration; the last spec counts on if it is variadic."""
+    for i, fact in enumerate(facts):
+        specs[min(i, len(specs) - 1)].check(fact)

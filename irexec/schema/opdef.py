@@ -1,0 +1,216 @@
+"""OpDef: one version of one operation, with its schema, its reference kernel and its shape rule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from irexec.dtypes.elements import Element
+from irexec.errors import OpError, RangeError
+from irexec.ir.facts import Fact
+from irexec.schema.attributes import Attribute
+from irexec.schema.injected import ElementTypes
+from irexec.schema.inputs import InputSpec, check_inputs
+
+
+@dataclass(frozen=True)
+class AttributeProblem:
+    """What is wrong with one attribute of a layer."""
+
+    kind: Literal["missing", "type", "range", "unknown"]
+    name: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ParsedAttributes:
+    """The attributes of one layer, typed.
+
+    Attributes:
+        values: by the kernel's parameter; a parameter is left out where an attribute without a default is missing or wrong.
+        problems: what is wrong with the attributes as written.
+    """
+
+    values: Mapping[str, Any]
+    problems: tuple[AttributeProblem, ...]
+
+    def require(self) -> dict[str, Any]:
+        """A copy of the values; raises OpError for the first attribute that is missing, ill-typed or out of range."""
+        for problem in self.problems:
+            if problem.kind != "unknown":
+                raise OpError(problem.message)
+        return dict(self.values)
+
+
+@dataclass(eq=False)
+class OpDef:
+    """One version of one operation type.
+
+    Attributes:
+        type: as IR spells it.
+        since: the opset in which the version first appeared, or the namespace of an extension.
+        kernel: the reference kernel: arrays in, array or tuple of arrays out.
+        inputs, attributes: the schema, read from the kernel's signature.
+        groups: the frozen dataclasses that take several attributes at once, by the kernel's parameter.
+        injected: parameters that the runtime injects: name -> Runner, Variables, Constant or ElementTypes.
+        symbolic: the kernel also works on object arrays of int | Dim.
+        widen: f16 inputs are computed in f32 and the f32 results rounded back once.
+        view: an output may be a view of an input.
+        deterministic: the same inputs give the same outputs.
+        propagate_value: its value is computed by shape inference where the inputs are known; not where OpenVINO declares another
+            shape than it gives.
+        stateful: it reads or writes variables.
+        tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
+        ignores: attributes that other writers add and that mean nothing.
+        shape_function: the shape rule: the kernel's signature on Facts.
+        first_output_kernel: the kernel's signature; gives the first output alone, where nobody reads the others.
+    """
+
+    type: str
+    since: int | str
+    kernel: Callable[..., Any]
+    inputs: tuple[InputSpec, ...]
+    attributes: tuple[Attribute, ...]
+    groups: Mapping[str, Any]
+    injected: Mapping[str, Any]
+    symbolic: bool = False
+    widen: bool = False
+    view: bool = False
+    deterministic: bool = True
+    propagate_value: bool = True
+    stateful: bool = False
+    tolerance: float = 1e-6
+    ignores: tuple[str, ...] = ()
+    shape_function: Callable[..., Any] = field(init=False, repr=False)
+    first_output_kernel: Callable[..., Any] | None = None
+    bind_rule: Callable[..., Any] | None = None
+
+    def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``rule`` is the shape rule of this operation."""
+        self.shape_function = rule
+        return rule
+
+    def bind(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``rule`` is the bind rule of this operation."""
+        self.bind_rule = rule
+        return rule
+
+    def first_output_only(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: ``kernel`` gives the first output of this operation alone."""
+        self.first_output_kernel = kernel
+        return kernel
+
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
+        """The reference kernel; f16 is widened where the operation asks for it. NaN and infinities are results, not reasons to warn."""
+        with np.errstate(all="ignore"):
+            return self._computed(*inputs, **attributes)
+
+    def _computed(self, *inputs: Any, **attributes: Any) -> Any:
+        if self.widen and any(isinstance(x, np.ndarray) and x.dtype == np.float16 for x in inputs):
+            return _narrow(self.kernel(*map(_widened, inputs), **attributes))
+        return self.kernel(*inputs, **attributes)
+
+    @property
+    def version(self) -> str:
+        """As the writer spells it: "opset8", or the namespace of an extension."""
+        return f"opset{self.since}" if isinstance(self.since, int) else self.since
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Attribute]:
+        """The attributes by the name that IR writes."""
+        return {attribute.name: attribute for attribute in self.attributes}
+
+    @functools.cached_property
+    def elements_parameter(self) -> str | None:
+        """The parameter that takes the element types of the inputs, if there is one."""
+        return next((name for name, kind in self.injected.items() if kind is ElementTypes), None)
+
+    def infer(self, inputs: Sequence[Fact], arguments: Mapping[str, Any]) -> Any:
+        """The facts of the outputs, as the shape rule gives them: a Fact, or a tuple of them.
+
+        Args:
+            inputs: what is known of the inputs.
+            arguments: attributes and injected arguments, by the kernel's parameter.
+
+        Raises:
+            OpError: the number of inputs is wrong, one breaks its declaration, or the rule objects.
+        """
+        self.check_input_count(len(inputs))
+        check_inputs(self.inputs, inputs)
+        return self.shape_function(*inputs, **arguments)
+
+    def check_input_count(self, given: int) -> None:
+        """Raise OpError unless ``given`` is a possible number of inputs."""
+        minimum = sum(not spec.optional and not spec.variadic for spec in self.inputs)
+        variadic = any(spec.variadic for spec in self.inputs)
+        if given < minimum or (given > len(self.inputs) and not variadic):
+            upper = "or more" if variadic else f"to {len(self.inputs)}" if len(self.inputs) > minimum else ""
+            raise OpError(f"has {given} inputs, expected {' '.join(filter(None, (str(minimum), upper)))}")
+
+    def parse(self, texts: Mapping[str, str]) -> ParsedAttributes:
+        """The attributes as written, typed, and what is wrong with them.
+
+        A wrong or missing attribute gets its default, or is left out if it has none.
+        """
+        values: dict[str, Any] = {}
+        problems: list[AttributeProblem] = []
+        for attribute in self.attributes:
+            text = texts.get(attribute.name)
+            if text is not None:
+                try:
+                    values[attribute.parameter] = attribute.parse(text)
+                    continue
+                except OpError as error:
+                    kind: Literal["range", "type"] = "range" if isinstance(error, RangeError) else "type"
+                    problems.append(AttributeProblem(kind, attribute.name, f"attribute {attribute.name!r}: {error}"))
+            elif attribute.required:
+                problems.append(AttributeProblem("missing", attribute.name, f"required attribute {attribute.name!r} is missing"))
+            if not attribute.required:
+                values[attribute.parameter] = attribute.default
+        for name in texts:
+            if name not in self.by_name and name not in self.ignores:
+                problems.append(AttributeProblem("unknown", name, f"attribute {name!r} is not known to {self.type}"))
+        return ParsedAttributes(self._grouped(values), tuple(problems))
+
+    def read_attributes(self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None) -> dict[str, Any]:
+        """Attribute values by the kernel's parameter, with the element types of the inputs where the operation asks for them.
+
+        Raises:
+            OpError: an attribute is missing, ill-typed or out of range.
+        """
+        values = self.parse(texts).require()
+        if elements is not None and self.elements_parameter is not None:
+            values[self.elements_parameter] = ElementTypes(elements)
+        return values
+
+    def _grouped(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values with those of each group put into its dataclass, which is left out where one is missing."""
+        for parameter, group in self.groups.items():
+            names = [a.parameter for a in self.attributes if a.group == parameter]
+            fields = {name: values.pop(name) for name in names if name in values}
+            if len(fields) == len(names):
+                values[parameter] = group(**fields)
+        return values
+
+    def ungrouped(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Attribute values by name with each dataclass taken apart: what Builder.emit takes."""
+        flat = {name: value for name, value in arguments.items() if name not in self.groups}
+        for attribute in self.attributes:
+            if attribute.group is not None and attribute.group in arguments:
+                flat[attribute.parameter] = getattr(arguments[attribute.group], attribute.parameter)
+        return flat
+
+
+def _widened(x: Any) -> Any:
+    return x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype == np.float16 else x
+
+
+def _narrow(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_narrow, result))
+    with np.errstate(over="ignore"):
+        return result.astype(np.float16) if result.dtype == np.float32 else result

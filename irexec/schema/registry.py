@@ -1,0 +1,179 @@
+"""The registry: an operation is a reference kernel and a shape rule under one decorator.
+
+    @op("Gather", since=8, symbolic=True)
+    def gather_8(data: AnyTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0):
+        '''Slices of ``data`` along ``axis``; an index out of range yields zeros.'''
+
+    @gather_8.shape_rule
+    def _(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0) -> Fact: ...
+
+The kernel's signature is the schema. Positional parameters are the inputs (``= None``: optional;
+``*inputs``: any number); their annotations say which element types and ranks they take (irexec.schema.inputs).
+Keyword-only parameters are the attributes, with type and default (irexec.schema.attributes); one that is annotated
+with a frozen dataclass takes all the attributes that are its fields. Those that irexec.schema.injected lists are no
+attributes: the runtime injects them.
+
+``since`` is the opset in which the version first appeared, as IR writes it; a layer's ``opsetN``
+takes the newest definition not newer than N. An extension gives its namespace instead ("onednn").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from importlib import resources
+from typing import Any, get_type_hints
+
+from irexec.dtypes.elements import Element
+from irexec.errors import UnsupportedError
+from irexec.schema.attributes import REQUIRED, Attribute, parser_of
+from irexec.schema.injected import INJECTED
+from irexec.schema.inputs import InputSpec, input_spec
+from irexec.schema.opdef import OpDef
+
+NEWEST_OPSET = 17
+"""The newest opset whose operations are known; what a later one means by a name cannot be known."""
+
+_REGISTRY: dict[str, dict[int | str, OpDef]] = {}
+
+
+def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """Decorator: register a kernel as the version of ``type`` that appeared in ``since``.
+
+    Raises:
+        ValueError: that version is registered already.
+    """
+
+    def register(kernel: Callable[..., Any]) -> OpDef:
+        versions = _REGISTRY.setdefault(type, {})
+        if since in versions:
+            raise ValueError(f"{type} of {since} is registered twice")
+        versions[since] = _definition(type, since, kernel, flags)
+        return versions[since]
+
+    return register
+
+
+def _definition(type: str, since: int | str, kernel: Callable[..., Any], flags: dict[str, Any]) -> OpDef:
+    hints = get_type_hints(kernel, include_extras=True)
+    inputs: list[InputSpec] = []
+    attributes: list[Attribute] = []
+    groups: dict[str, Any] = {}
+    injected: dict[str, Any] = {}
+    for name, p in inspect.signature(kernel).parameters.items():
+        hint = hints[name]
+        if p.kind is not p.KEYWORD_ONLY:
+            inputs.append(input_spec(name, hint, optional=p.default is not p.empty, variadic=p.kind is p.VAR_POSITIONAL))
+        elif any(hint is kind for kind in INJECTED):
+            injected[name] = hint
+        elif dataclasses.is_dataclass(hint) and hint is not Element:
+            groups[name] = hint
+            attributes.extend(_fields(hint, name))
+        else:
+            attributes.append(_attribute(name, hint, REQUIRED if p.default is p.empty else p.default))
+    return OpDef(type, since, kernel, tuple(inputs), tuple(attributes), groups, injected, **flags)
+
+
+def _fields(group: Any, parameter: str) -> Iterator[Attribute]:
+    """The fields of a dataclass as attributes."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in dataclasses.fields(group):
+        default = REQUIRED if field.default is dataclasses.MISSING else field.default
+        yield _attribute(field.name, hints[field.name], default, parameter)
+
+
+def _attribute(parameter: str, hint: Any, default: Any, group: str | None = None) -> Attribute:
+    parse, choices = parser_of(hint)
+    return Attribute(_IR_NAMES.get(parameter, parameter), parameter, parse, default, choices, hint, group)
+
+
+# Attributes that IR spells with a hyphen, or as a word that Python reserves.
+_IR_NAMES = {"exclude_pad": "exclude-pad", "lambda_": "lambda"}
+
+_loaders: list[Callable[[], None]] = []
+_loading = threading.RLock()
+_being_loaded: list[Callable[[], None]] = []
+
+
+def load_with(load: Callable[[], None]) -> None:
+    """``load`` imports the modules that register operations; it is called once, when the first is looked up."""
+    _loaders.append(load)
+
+
+def _load() -> None:
+    if not _loaders:
+        return
+    # Other threads wait until all is registered; a module that looks something up while it is imported does not.
+    with _loading:
+        if _being_loaded:
+            return
+        _being_loaded.extend(_loaders)
+        try:
+            for load in _being_loaded:
+                load()
+            _loaders.clear()
+        finally:
+            _being_loaded.clear()
+
+
+def resolve(type: str, version: str) -> OpDef:
+    """The definition that a layer of this type and version means.
+
+    Raises:
+        UnsupportedError: the type is not known, or was not yet known in that opset.
+    """
+    _load()
+    versions = _REGISTRY.get(type)
+    if versions is None:
+        raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (the type is not known)")
+    if version in versions:
+        return versions[version]
+    opsets = sorted(since for since in versions if isinstance(since, int))
+    if not opsets:
+        return next(iter(versions.values()))
+    number = opset_number(version)
+    if number is not None and number > NEWEST_OPSET:
+        raise UnsupportedError(f"{type} of {version} is not supported (the newest opset known is {NEWEST_OPSET})")
+    if number is None:
+        raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (known since opset {opsets[0]})")
+    fitting = [since for since in opsets if since <= number]
+    if not fitting:
+        raise UnsupportedError(f"{type} of {version} is not supported (known since opset {opsets[0]})")
+    return versions[fitting[-1]]
+
+
+def opset_number(version: str) -> int | None:
+    """N of "opsetN"; None for any other text."""
+    digits = version.removeprefix("opset")
+    return int(digits) if version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6 else None
+
+
+def is_known_type(type: str) -> bool:
+    """Whether any version of the type is registered."""
+    _load()
+    return type in _REGISTRY
+
+
+def definitions() -> list[OpDef]:
+    """Every definition, by type and then by version."""
+    _load()
+    return [d for _, versions in sorted(_REGISTRY.items()) for _, d in sorted(versions.items(), key=lambda item: str(item[0]).zfill(8))]
+
+
+@functools.cache
+def opset_versions() -> tuple[tuple[str, int], ...]:
+    """Every (type, since) of OpenVINO's opsets up to the newest known, whether it is registered or not."""
+    lines = (resources.files("irexec.schema") / "opsets.txt").read_text("utf-8").splitlines()
+    return tuple((type, int(since)) for type, since in (line.split() for line in lines if not line.startswith("#")))
+
+
+def newest(type: str) -> OpDef:
+    """The newest definition of a type; an extension's only where there is no other.
+
+    Raises:
+        UnsupportedError: the type is not known.
+    """
+    return resolve(type, f"opset{NEWEST_OPSET}")
