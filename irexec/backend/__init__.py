@@ -1,1 +1,5 @@
-"""Fast kernels, each tested against the reference kernel of its operation."""
+"""Fast kernels, each tested against the reference kernel of its operation. Importing this package makes them known to its registry."""
+
+from irexec.backend.registry import loader
+
+loader.add_package(__name__, __path__)

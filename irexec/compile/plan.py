@@ -16,6 +16,7 @@ import numpy as np
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.analysis.shape_inference import Inference
+from irexec.backend.registry import find_fast_kernel
 from irexec.compile.errors import located
 from irexec.compile.sequences import as_sequence
 from irexec.compile.steps import BodyPlan, Plan, Step
@@ -171,10 +172,9 @@ class _Planner:
     def _call(self, node: Node, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
         if self.optimize and definition.first_output_kernel is not None and not any(value in self.slots for value in node.outputs[1:]):
             return _with(definition.first_output_kernel, attributes)
-        if self.optimize and definition.bind_rule is not None:
-            bound: Callable[..., Any] | None = definition.bind_rule(*facts, **attributes)
-            if bound is not None:
-                return bound
+        fast = find_fast_kernel(definition, facts, attributes) if self.optimize else None
+        if fast is not None:
+            return fast
         if definition.widen and any(fact.element is None or fact.element is F16 for fact in facts):
             return _with(definition, attributes)
         # A run ignores floating-point errors as a whole, so that no step has to.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.backend.registry import find_fast_kernel
 from irexec.compile.steps import BodyPlan, Step
 from irexec.dtypes.elements import F32, F64
 from irexec.ir.dims import PartialShape
@@ -78,16 +79,14 @@ class _Match:
         cell = resolve(self.cell.node.type, self.cell.node.version)
         known = {attribute.parameter for attribute in definition.attributes}
         attributes = typed_attributes(self.cell.node, cell).require()
-        if attributes.pop("input_forget", False) or definition.bind_rule is None or x.shape is None:
+        if attributes.pop("input_forget", False) or x.shape is None:
             return None
         attributes = {name: value for name, value in attributes.items() if name in known} | {"direction": direction}
         batch, size = x.shape[1 - axis], self.weights[1].shape[1]
         weights = [Fact(x.element, (1, *array.shape), array[None]) for array in self.weights]
         states = [Fact(x.element, (batch, 1, size))] * self.states
-        bound: Callable[..., Any] | None = definition.bind_rule(
-            Fact(x.element, x.shape if axis else (batch, x.shape[0], x.shape[2])), *states, Fact(None, (batch,)), *weights, **attributes
-        )
-        return bound
+        data = Fact(x.element, x.shape if axis else (batch, x.shape[0], x.shape[2]))
+        return find_fast_kernel(definition, [data, *states, Fact(None, (batch,)), *weights], attributes)
 
     def _reshaped(self, slot: int) -> int:
         """The slot of the numbers that a slot has, in whatever shape."""

@@ -95,7 +95,7 @@ class OpDef:
         return rule
 
     def bind(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: ``rule`` is the bind rule of this operation."""
+        """Decorator: ``rule`` builds a fast kernel; moving to irexec.backend."""
         self.bind_rule = rule
         return rule
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterator
 from importlib import resources
 from typing import Any, get_type_hints
@@ -32,12 +31,15 @@ from irexec.errors import UnsupportedError
 from irexec.schema.attributes import REQUIRED, Attribute, parser_of
 from irexec.schema.injected import INJECTED
 from irexec.schema.inputs import InputSpec, input_spec
+from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
 NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
 
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
+loader = Loader()
+"""Imports the families of operations, which irexec.ops tells it, when the first operation is looked up."""
 
 
 def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:
@@ -93,31 +95,6 @@ def _attribute(parameter: str, hint: Any, default: Any, group: str | None = None
 # Attributes that IR spells with a hyphen, or as a word that Python reserves.
 _IR_NAMES = {"exclude_pad": "exclude-pad", "lambda_": "lambda"}
 
-_loaders: list[Callable[[], None]] = []
-_loading = threading.RLock()
-_being_loaded: list[Callable[[], None]] = []
-
-
-def load_with(load: Callable[[], None]) -> None:
-    """``load`` imports the modules that register operations; it is called once, when the first is looked up."""
-    _loaders.append(load)
-
-
-def _load() -> None:
-    if not _loaders:
-        return
-    # Other threads wait until all is registered; a module that looks something up while it is imported does not.
-    with _loading:
-        if _being_loaded:
-            return
-        _being_loaded.extend(_loaders)
-        try:
-            for load in _being_loaded:
-                load()
-            _loaders.clear()
-        finally:
-            _being_loaded.clear()
-
 
 def resolve(type: str, version: str) -> OpDef:
     """The definition that a layer of this type and version means.
@@ -125,7 +102,7 @@ def resolve(type: str, version: str) -> OpDef:
     Raises:
         UnsupportedError: the type is not known, or was not yet known in that opset.
     """
-    _load()
+    loader.load()
     versions = _REGISTRY.get(type)
     if versions is None:
         raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (the type is not known)")
@@ -153,13 +130,13 @@ def opset_number(version: str) -> int | None:
 
 def is_known_type(type: str) -> bool:
     """Whether any version of the type is registered."""
-    _load()
+    loader.load()
     return type in _REGISTRY
 
 
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
-    _load()
+    loader.load()
     return [d for _, versions in sorted(_REGISTRY.items()) for _, d in sorted(versions.items(), key=lambda item: str(item[0]).zfill(8))]
 
 
