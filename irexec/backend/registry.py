@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irexec.ir.facts import Fact
-from irexec.schema.opdef import OpDef
 from irexec.schema.loader import Loader
+from irexec.schema.opdef import OpDef
 
 Builder = Callable[..., Callable[..., Any] | None]
 
