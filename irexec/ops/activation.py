@@ -15,7 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.elementwise import cubic_tanh, elu, gelu, swish
 from irexec.reference.special import erf
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, check_scalar, normal_axis, same_element
+from irexec.schema.rules import check_float, check_scalar, normalize_axis, same_element
 
 
 @op("Clamp", since=1)
@@ -195,7 +195,7 @@ def softmax(data: np.ndarray, axis: int) -> np.ndarray:
 def _along(data: Fact, axis: int) -> Fact:
     check_float(data, "data")
     if data.shape is not None:
-        normal_axis(axis, max(len(data.shape), 1))
+        normalize_axis(axis, max(len(data.shape), 1))
     return Fact(data.element, data.shape)
 
 

@@ -13,7 +13,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.registry import op
-from irexec.schema.rules import agree, broadcast, check_float, check_scalar, same_element
+from irexec.schema.rules import broadcast, check_float, check_scalar, same_element, unify_sizes
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)
@@ -117,8 +117,8 @@ def _scaled_dot_product_attention_13_facts(
         check(fact.rank is None or fact.rank >= 3, f"{what} has rank {fact.rank}, expected 3 or more")
     batch = broadcast([None if fact.shape is None else fact.shape[:-2] for fact in (query, key, value)])
     rows, source = _end(query.shape, -2), _end(key.shape, -2)
-    agree("last axis of query and key", _end(query.shape, -1), _end(key.shape, -1))
-    source = agree("length of key and value", source, _end(value.shape, -2))
+    unify_sizes("last axis of query and key", _end(query.shape, -1), _end(key.shape, -1))
+    source = unify_sizes("length of key and value", source, _end(value.shape, -2))
     if attention_mask is not None and not causal:
         same = kind is None or attention_mask.element in (None, kind) or attention_mask.element.name == "boolean"
         check(same, f"attention_mask has element type {attention_mask.element}, expected {kind} or boolean")

@@ -14,7 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.schema.injected import Runner
 from irexec.schema.registry import op
-from irexec.schema.rules import normal_axis
+from irexec.schema.rules import normalize_axis
 
 
 def _outputs(runner: Runner) -> dict[int, int]:
@@ -109,7 +109,7 @@ class Slice:
 
     def cut(self, array: np.ndarray) -> Callable[[int], np.ndarray]:
         """What gives the part that an iteration sees."""
-        axis = normal_axis(self.axis, array.ndim)
+        axis = normalize_axis(self.axis, array.ndim)
         start = self.start + array.shape[axis] if self.start < 0 else self.start
         if self.stride < 0:
             start -= self.part - 1
@@ -235,7 +235,7 @@ def _output(
     if cut is not None:
         if not parts:
             return _nothing(runner, index, cut)
-        axis = normal_axis(cut.axis, parts[0].ndim)
+        axis = normalize_axis(cut.axis, parts[0].ndim)
         others = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
         shapes = " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts)) if len(others) > 1 else ""
         check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be put together along axis {axis}")
@@ -256,7 +256,7 @@ def _nothing(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
     shape: PartialShape = () if fact is None else fact.shape
     sizes = [size if isinstance(size, int) else 0 for size in shape or ()]
     if cut is not None and sizes:
-        sizes[normal_axis(cut.axis, len(sizes))] = 0
+        sizes[normalize_axis(cut.axis, len(sizes))] = 0
     return np.zeros(sizes, None if fact is None or fact.element is None else fact.element.carrier)
 
 
@@ -296,7 +296,7 @@ def _is_true(fact: Fact) -> bool:
 def tensor_iterator_1(*inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ...]:
     """Runs ``body`` once for each part of its sliced inputs; see Loop. Source: TensorIterator-1."""
     wiring = Wiring.of(body.node, body.body)
-    counts = {cut.iterations(inputs[index].shape[normal_axis(cut.axis, inputs[index].ndim)]) for index, cut in _cuts(wiring)}
+    counts = {cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)]) for index, cut in _cuts(wiring)}
     check(len(counts) <= 1, f"the sliced inputs have different numbers of parts: {sorted(map(str, counts))}")
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
 
@@ -309,7 +309,7 @@ def _tensor_iterator_1_facts(*inputs: Fact, body: Any) -> tuple[Fact, ...]:
     for index, cut in _cuts(wiring):
         check(index < len(inputs), f"port map: there is no input {index}")
         shape = inputs[index].shape
-        one = ANY if shape is None else cut.iterations(shape[normal_axis(cut.axis, len(shape))])
+        one = ANY if shape is None else cut.iterations(shape[normalize_axis(cut.axis, len(shape))])
         times = one if times is None or isinstance(times, Dim) else times
     return tuple(_output_fact(wiring, i, results, 1 if times is None else times, inputs) for i in range(len(wiring.outputs)))
 
@@ -344,7 +344,7 @@ def _given(source: tuple[int, Slice | None] | None, back: int | None, parameter:
         return Fact(fact.element, fact.shape) if back is not None else fact
     if fact.shape is None:
         return Fact(fact.element, None)
-    axis = normal_axis(cut.axis, len(fact.shape))
+    axis = normalize_axis(cut.axis, len(fact.shape))
     return Fact(fact.element, (*fact.shape[:axis], cut.part, *fact.shape[axis + 1 :]))
 
 
@@ -366,7 +366,7 @@ def _output_fact(wiring: Wiring, index: int, results: Sequence[Fact], times: Siz
     if cut is not None:
         if fact.shape is None:
             return Fact(fact.element, None)
-        axis = normal_axis(cut.axis, len(fact.shape))
+        axis = normalize_axis(cut.axis, len(fact.shape))
         return Fact(fact.element, (*fact.shape[:axis], fact.shape[axis] * times, *fact.shape[axis + 1 :]))
     if low(times) > 0:
         return Fact(fact.element, fact.shape)

@@ -11,7 +11,7 @@ from irexec.errors import OpError, check
 from irexec.ir.facts import Fact
 from irexec.reference import ctc
 from irexec.schema.registry import op
-from irexec.schema.rules import agree, check_float, check_integers, check_scalar, same_element, sizes_of
+from irexec.schema.rules import check_float, check_integers, check_scalar, same_element, sizes_of, unify_sizes
 
 IndexType = Literal["i32", "i64"]
 
@@ -33,7 +33,7 @@ def _ctc_greedy_decoder_1_facts(data: Fact, sequence_mask: Fact, *, ctc_merge_re
     check_float(data, "data")
     kind = same_element(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
-    return Fact(kind, (agree("batch", batch, mask_batch), agree("number of steps", steps, mask_steps), 1, 1))
+    return Fact(kind, (unify_sizes("batch", batch, mask_batch), unify_sizes("number of steps", steps, mask_steps), 1, 1))
 
 
 @op("CTCGreedyDecoderSeqLen", since=6)
@@ -82,7 +82,7 @@ def _ctc_greedy_decoder_seq_len_6_facts(
     check_integers(sequence_length, "sequence_length")
     _check_blank(blank_index)
     (batch, steps, _), (lengths,) = sizes_of(data, 3, "data"), sizes_of(sequence_length, 1, "sequence_length")
-    batch = agree("batch", batch, lengths)
+    batch = unify_sizes("batch", batch, lengths)
     return Fact(element(classes_index_type), (batch, steps)), Fact(element(sequence_length_type), (batch,))
 
 
@@ -137,7 +137,7 @@ def _ctc_loss_4_facts(
         check_integers(fact, what)
     _check_blank(blank_index)
     (batch, steps, _), (rows, columns) = sizes_of(logits, 3, "logits"), sizes_of(labels, 2, "labels")
-    agree("number of steps", steps, columns)
+    unify_sizes("number of steps", steps, columns)
     lengths = (*sizes_of(logit_length, 1, "logit_length"), *sizes_of(label_length, 1, "label_length"))
-    batch = agree("batch", batch, rows, *lengths)
+    batch = unify_sizes("batch", batch, rows, *lengths)
     return Fact(logits.element, (batch,))

@@ -15,7 +15,7 @@ from irexec.reference.proposals import MOST_GROWTH, areas, clip, decode, descend
 from irexec.reference.roi_points import Boxes, pool_boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
 from irexec.schema.registry import op
-from irexec.schema.rules import agree, check_floats, same_element, sizes_of
+from irexec.schema.rules import check_floats, same_element, sizes_of, unify_sizes
 
 
 @op("ExperimentalDetectronPriorGridGenerator", since=6, tolerance=TOLERANCE, widen=True)
@@ -51,7 +51,7 @@ def _prior_grid_generator_6_facts(
     number, four = sizes_of(priors, 2, "priors")
     check_four(four, "priors")
     features, image = sizes_of(feature_map, 4, "feature_map"), sizes_of(im_data, 4, "im_data")
-    agree("batch", features[0], image[0])
+    unify_sizes("batch", features[0], image[0])
     for count, size, name in ((h, features[2], "h"), (w, features[3], "w")):
         check(not isinstance(size, int) or count <= size, f"{name} {count} is above the size {size} of feature_map")
     shape: Shape = (features[2] * features[3] * number, 4) if flatten else (*features[2:], number, 4)
@@ -100,7 +100,7 @@ def _generate_proposals_single_image_6_facts(
     rows, four = sizes_of(anchors, 2, "anchors")
     check_four(four, "anchors")
     changes, points = sizes_of(deltas, 3, "deltas"), sizes_of(scores, 3, "scores")
-    height, width = agree("height", changes[1], points[1]), agree("width", changes[2], points[2])
+    height, width = unify_sizes("height", changes[1], points[1]), unify_sizes("width", changes[2], points[2])
     check(may_equal(changes[0], points[0] * 4), f"deltas has {changes[0]} channels, expected {points[0] * 4}: 4 for each score")
     total = points[0] * height * width
     check(may_equal(rows, total), f"there are {rows} anchors for {total} scores")
@@ -153,7 +153,7 @@ def _detection_output_6_facts(
     number, four = sizes_of(rois, 2, "rois")
     check_four(four, "rois")
     changes, points = sizes_of(deltas, 2, "deltas"), sizes_of(scores, 2, "scores")
-    agree("number of rois", number, changes[0], points[0])
+    unify_sizes("number of rois", number, changes[0], points[0])
     check(may_equal(changes[1], num_classes * 4), f"deltas has {changes[1]} columns, expected {num_classes * 4}: 4 for each class")
     check(may_equal(points[1], num_classes), f"scores has {points[1]} columns for {num_classes} classes")
     images, numbers = sizes_of(im_info, 2, "im_info")
@@ -207,7 +207,7 @@ def _roi_feature_extractor_6_facts(
     for level, feature in enumerate(features):
         batch, own, *_ = sizes_of(feature, 4, f"level {level}")
         check(may_equal(batch, 1), f"level {level} has batch {batch}, expected 1")
-        channels = agree("number of channels", channels, own)
+        channels = unify_sizes("number of channels", channels, own)
     return Fact(kind, (number, channels, output_size, output_size)), Fact(kind, (number, 4))
 
 
@@ -226,5 +226,5 @@ def _top_k_rois_6_facts(input_rois: Fact, rois_probs: Fact, *, max_rois: NonNega
     check_floats(input_rois=input_rois, rois_probs=rois_probs)
     number, four = sizes_of(input_rois, 2, "input_rois")
     check_four(four, "input_rois")
-    agree("number of rois", number, *sizes_of(rois_probs, 1, "rois_probs"))
+    unify_sizes("number of rois", number, *sizes_of(rois_probs, 1, "rois_probs"))
     return Fact(same_element(input_rois, rois_probs), (max_rois, 4))

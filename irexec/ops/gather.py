@@ -9,11 +9,11 @@ from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, check_vector, normal_axis, same_element
+from irexec.schema.rules import check_scalar, check_vector, normalize_axis, same_element
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
-    place = normal_axis(int(axis.reshape(-1)[0]), data.ndim)
+    place = normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[place]
     wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
@@ -56,7 +56,7 @@ def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fac
     if place is None:
         shared = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
         return Fact(data.element, (*shared, *((ANY,) * (rank + len(indices.shape) - 2 * batch - 1))))
-    place = normal_axis(place, rank)
+    place = normalize_axis(place, rank)
     check(batch <= place, f"batch_dims {batch_dims} is above axis {place}")
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
     return Fact(data.element, (*front, *data.shape[batch:place], *indices.shape[batch:], *data.shape[place + 1 :]))
@@ -104,7 +104,7 @@ def gather_elements_6(data: np.ndarray, indices: np.ndarray, *, axis: int) -> np
 
     Negative indices count from the end. Source: GatherElements-6.
     """
-    place = normal_axis(axis, data.ndim)
+    place = normalize_axis(axis, data.ndim)
     size = data.shape[place]
     check(bool(((indices >= -size) & (indices < size)).all()), f"an index is out of range for axis {place} of {size}")
     wrapped = np.where(indices < 0, indices + indices.dtype.type(size), indices)
@@ -124,7 +124,7 @@ def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
 def _elements_shape(indices: PartialShape, data: PartialShape, axis: int) -> PartialShape:
     if data is None:
         return indices
-    place = normal_axis(axis, len(data))
+    place = normalize_axis(axis, len(data))
     if indices is None:
         return (*data[:place], ANY, *data[place + 1 :])
     rest = meet_shapes(_without(indices, place), _without(data, place)) or ()

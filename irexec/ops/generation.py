@@ -17,7 +17,7 @@ from irexec.schema.rules import (
     check_scalar,
     check_vector,
     length,
-    normal_axis,
+    normalize_axis,
     not_negative,
     open_shape,
     same_element,
@@ -106,7 +106,7 @@ def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element)
 
 def _one_hot(indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool) -> np.ndarray:
     size = int(depth.reshape(-1)[0])
-    place = normal_axis(axis, indices.ndim + 1)
+    place = normalize_axis(axis, indices.ndim + 1)
     wide = indices.astype(np.int64)
     if wrap:
         wide = np.where(wide < 0, wide + size, wide)
@@ -123,7 +123,7 @@ def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -
     size = depth.sizes()
     if indices.shape is None:
         return Fact(kind, None)
-    place = normal_axis(axis, len(indices.shape) + 1)
+    place = normalize_axis(axis, len(indices.shape) + 1)
     count = not_negative(size[0] if size else ANY, "depth")
     shape: PartialShape = (*indices.shape[:place], count, *indices.shape[place:])
     return Fact(kind, shape)

@@ -19,7 +19,7 @@ from irexec.reference.resize import Taps
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
 from irexec.schema.registry import op
-from irexec.schema.rules import normal_axes
+from irexec.schema.rules import normalize_axes
 
 Mode1 = Literal["nearest", "linear", "cubic", "area"]
 Mode4 = Literal["nearest", "linear", "linear_onnx", "cubic"]
@@ -153,7 +153,7 @@ def _resized_shape(
     shape = list(_padded_shape(data.shape, begins, ends))
     if axes is None:
         return (ANY,) * len(shape)
-    places = normal_axes(axes, len(shape))
+    places = normalize_axes(axes, len(shape))
     check(len(set(places)) == len(places), f"axes {list(axes)} name an axis twice")
     given = scales if scales is not None else sizes
     check(given is None or given.rank in (None, 1), f"sizes or scales have shape {given}, expected rank 1")
@@ -210,7 +210,7 @@ def interpolate_1(
     rank 4. Source: Interpolate-1, openvino ``convert_interpolate1_to_interpolate4.cpp``.
     """
     padded = _padded(data, pads_begin, pads_end)
-    places = normal_axes(axes, data.ndim)
+    places = normalize_axes(axes, data.ndim)
     way = "linear_onnx" if mode == "linear" and data.ndim < 5 else mode
     usual = any(pads_begin) or any(pads_end) or (data.ndim == 4 and set(places) == {2, 3})
     transformation = "align_corners" if align_corners else "half_pixel" if mode == "linear" and not usual else "asymmetric"
@@ -245,7 +245,7 @@ def _axes(axes: Fact | None, data: Fact) -> Sequence[int] | None:
 
 def _by_sizes_or_scales(data: np.ndarray, way: Way, axes: np.ndarray | None, numbers: np.ndarray, by_scales: bool) -> np.ndarray:
     """The data resized along the axes, all of them unless given, to numbers that are sizes or scales."""
-    places = normal_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    places = normalize_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
     given = numbers.ravel().tolist()[: len(places)]
     if not by_scales:
         return _interpolate(data, way, places, [int(size) for size in given], None)

@@ -11,7 +11,7 @@ from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Positive
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, check_vector, length, normal_axes, normal_axis, open_shape, same_element
+from irexec.schema.rules import check_integers, check_scalar, check_vector, length, normalize_axes, normalize_axis, open_shape, same_element
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -53,7 +53,7 @@ def _concat_1_facts(*inputs: Fact, axis: int) -> Fact:
         return Fact(kind, None)
     rank = len(shapes[0])
     check(rank > 0, "scalars cannot be concatenated")
-    place = normal_axis(axis, rank)
+    place = normalize_axis(axis, rank)
     for shape in shapes:
         check(len(shape) == rank, f"shapes {shape_text(shapes[0])} and {shape_text(shape)} have different ranks")
     sizes: list[Size] = []
@@ -94,7 +94,7 @@ def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ..
     check(len(data.shape) > 0, "a scalar cannot be split")
     if place is None:
         return (Fact(data.element, (ANY,) * len(data.shape)),) * num_splits
-    place = normal_axis(place, len(data.shape))
+    place = normalize_axis(place, len(data.shape))
     size = data.shape[place]
     text = f"axis {place} of {data} cannot be split into {num_splits} equal parts"
     part = _divided(size, num_splits, text)
@@ -133,7 +133,7 @@ def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tupl
         return (Fact(data.element, None),) * len(parts)
     if place is None:
         return (Fact(data.element, (ANY,) * len(data.shape)),) * len(parts)
-    place = normal_axis(place, len(data.shape))
+    place = normalize_axis(place, len(data.shape))
     sizes = _part_sizes(data.shape[place], parts, f"axis {place} of {data}")
     return tuple(Fact(data.element, (*data.shape[:place], size, *data.shape[place + 1 :])) for size in sizes)
 
@@ -210,7 +210,7 @@ def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fa
 @op("ShuffleChannels", since=1, view=True)
 def shuffle_channels_1(data: np.ndarray, *, axis: int = 1, group: Positive = 1) -> np.ndarray:
     """The axis seen as (group, size / group), transposed. Source: ShuffleChannels-1."""
-    place = normal_axis(axis, data.ndim)
+    place = normalize_axis(axis, data.ndim)
     size = data.shape[place]
     split = data.reshape(*data.shape[:place], group, size // group, *data.shape[place + 1 :])
     return np.swapaxes(split, place, place + 1).reshape(data.shape)
@@ -219,7 +219,7 @@ def shuffle_channels_1(data: np.ndarray, *, axis: int = 1, group: Positive = 1) 
 @shuffle_channels_1.shape_rule
 def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> Fact:
     if data.shape is not None:
-        size = data.shape[normal_axis(axis, len(data.shape))]
+        size = data.shape[normalize_axis(axis, len(data.shape))]
         _divided(size, group, f"axis {axis} of {data} cannot be split into {group} groups")
     return Fact(data.element, data.shape)
 
@@ -228,7 +228,7 @@ def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> F
 def reverse_1(data: np.ndarray, axes: np.ndarray, *, mode: Literal["index", "mask"]) -> np.ndarray:
     """The named axes the other way round, once each; ``mask`` has one boolean for each axis. Source: Reverse-1."""
     numbers = axes.ravel().tolist()
-    chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else normal_axes((int(axis) for axis in numbers), data.ndim)
+    chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else normalize_axes((int(axis) for axis in numbers), data.ndim)
     return np.flip(data, tuple(set(chosen)))
 
 
@@ -240,7 +240,7 @@ def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
             check(len(known) == len(data.shape), f"the mask has {len(known)} entries for data {data}")
         else:
             for axis in known:
-                normal_axis(axis, len(data.shape))
+                normalize_axis(axis, len(data.shape))
     return Fact(data.element, data.shape)
 
 
@@ -250,7 +250,7 @@ def reverse_sequence_1(data: np.ndarray, seq_lengths: np.ndarray, *, batch_axis:
 
     Source: ReverseSequence-1.
     """
-    batch, along = normal_axis(batch_axis, data.ndim), normal_axis(seq_axis, data.ndim)
+    batch, along = normalize_axis(batch_axis, data.ndim), normalize_axis(seq_axis, data.ndim)
     grids = np.ogrid[tuple(slice(size) for size in data.shape)]
     lengths = seq_lengths.astype(np.int64).reshape([-1 if i == batch else 1 for i in range(data.ndim)])
     place = grids[along]
@@ -264,7 +264,7 @@ def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int 
     if data.shape is None:
         return Fact(data.element, None)
     check(len(data.shape) >= 2, f"data {data} has fewer than 2 axes")
-    batch, along = (normal_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
+    batch, along = (normalize_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
     longest, lengths = high(data.shape[along]), seq_lengths.ints()
     if lengths and longest is not None:
         check(max(lengths) <= longest, f"a length of {max(lengths)} is beyond axis {along} of {data}")
@@ -301,7 +301,7 @@ def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
     places, steps = axes.ints(), shift.shape
     if data.shape is not None and places is not None:
         for axis in places:
-            normal_axis(axis, len(data.shape))
+            normalize_axis(axis, len(data.shape))
         if steps and isinstance(steps[0], int):
             check(steps[0] in (1, len(places)), f"shift has {steps[0]} numbers for {len(places)} axes")
     return Fact(data.element, data.shape)

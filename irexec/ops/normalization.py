@@ -16,7 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Positive
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, check_vector, normal_axes, same_element
+from irexec.schema.rules import check_float, check_vector, normalize_axes, same_element
 
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
@@ -27,7 +27,7 @@ def _along(data: Fact, axes: Fact) -> Fact:
     check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 1")
     known = axes.ints()
     if data.shape is not None and known is not None:
-        normal_axes(known, len(data.shape))
+        normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
 
 
@@ -60,7 +60,7 @@ def _mvn_2_facts(data: Fact, *, across_channels: bool = False, normalize_varianc
 @op("MVN", since=6, widen=True, tolerance=1e-5)
 def mvn_6(data: np.ndarray, axes: np.ndarray, *, normalize_variance: bool, eps: float, eps_mode: EpsMode) -> np.ndarray:
     """Less the mean along ``axes``, over the deviation, eps added before or after the root. Source: MVN-6."""
-    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    places = normalize_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
     return _mvn(data, places, normalize_variance, eps, eps_mode == "inside_sqrt")
 
 
@@ -94,7 +94,7 @@ def _mvn_6_bind(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float,
     known = axes.ints()
     if known is None or data.shape is None or not normalize_variance:
         return None
-    return _bound(data, sorted(normal_axes(known, len(data.shape))), eps, eps_mode == "inside_sqrt")
+    return _bound(data, sorted(normalize_axes(known, len(data.shape))), eps, eps_mode == "inside_sqrt")
 
 
 def _channels(data: Fact, parts: dict[str, Fact]) -> Fact:
@@ -192,7 +192,7 @@ def normalize_l2_1(data: np.ndarray, axes: np.ndarray, *, eps: float, eps_mode: 
 
     Without axes every number but 0 becomes 1, whatever its sign. Source: NormalizeL2-1 and openvino ``reference/normalize_l2.hpp``.
     """
-    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    places = normalize_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
     if not places:
         return (data != 0).astype(data.dtype)
     total = (data * data).sum(places, keepdims=True, dtype=data.dtype)
@@ -212,7 +212,7 @@ def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias
     The window reaches (size - 1) // 2 places to each side, so that an even size loses one, and places
     outside count as 0; the mean is over ``size`` all the same. Source: LRN-1, openvino ``reference/lrn.hpp``.
     """
-    places = normal_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
+    places = normalize_axes([int(axis) for axis in axes.ravel().tolist()], data.ndim)
     total = data * data
     for axis in places:
         reach = (size - 1) // 2

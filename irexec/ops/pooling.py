@@ -17,7 +17,7 @@ from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_
 from irexec.reference.windows import Pads, resolve_pads
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.registry import op
-from irexec.schema.rules import normal_axis
+from irexec.schema.rules import normalize_axis
 from irexec.schema.window_sizes import AutoPad, check_list, filled, window_sizes
 
 Rounding = Literal["floor", "ceil"]
@@ -127,14 +127,14 @@ def _max_pool_1_facts(
 
 def _max_with_indices(data: np.ndarray, pool: _Pool, kind: Element, axis: int) -> tuple[np.ndarray, np.ndarray]:
     pads, counts = pool.place(data.shape)
-    place = normal_axis(axis, data.ndim)
+    place = normalize_axis(axis, data.ndim)
     values, places = max_pool_indices(data, pool.kernel, pool.strides, pool.dilations, pads, counts, place)
     return values, places.astype(kind.carrier)
 
 
 def _max_facts(data: Fact, pool: _Pool, kind: Element, axis: int) -> tuple[Fact, Fact]:
     shape = pool.facts(data)
-    normal_axis(axis, len(shape))
+    normalize_axis(axis, len(shape))
     return Fact(data.element, shape), Fact(kind, shape)
 
 

@@ -14,7 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
 from irexec.schema.attributes import Floats, NonNegative, Positive
 from irexec.schema.registry import op
-from irexec.schema.rules import agree, check_floats, sizes_of
+from irexec.schema.rules import check_floats, sizes_of, unify_sizes
 
 Framework = Literal["", "tensorflow"]
 IndexType = Literal["i64", "i32"]
@@ -158,9 +158,9 @@ def _proposal_4_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *
         check(
             may_equal(size, each * anchors), f"{name} has {size} channels, expected {each * anchors}: {each} for each of {anchors} anchors"
         )
-    agree("height", probs[2], deltas[2])
-    agree("width", probs[3], deltas[3])
-    rows = agree("batch", probs[0], deltas[0]) * settings["post_nms_topn"]
+    unify_sizes("height", probs[2], deltas[2])
+    unify_sizes("width", probs[3], deltas[3])
+    rows = unify_sizes("batch", probs[0], deltas[0]) * settings["post_nms_topn"]
     return Fact(class_probs.element, (rows, 5)), Fact(class_probs.element, (rows,))
 
 
@@ -214,10 +214,10 @@ def _generate_proposals_9_facts(
     rows, columns, each, four = sizes_of(anchors, 4, "anchors")
     check_four(four, "anchors")
     deltas, points = sizes_of(boxesdeltas, 4, "boxesdeltas"), sizes_of(scores, 4, "scores")
-    batch = agree("batch", images, deltas[0], points[0])
-    agree("height", rows, deltas[2], points[2])
-    agree("width", columns, deltas[3], points[3])
-    each = agree("number of anchors", each, points[1])
+    batch = unify_sizes("batch", images, deltas[0], points[0])
+    unify_sizes("height", rows, deltas[2], points[2])
+    unify_sizes("width", columns, deltas[3], points[3])
+    each = unify_sizes("number of anchors", each, points[1])
     check(may_equal(deltas[1], each * 4), f"boxesdeltas has {deltas[1]} channels, expected {each * 4}: 4 for each of {each} anchors")
     most = high(batch)
     found = span(0, None if most is None else most * post_nms_count)

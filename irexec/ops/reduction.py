@@ -12,7 +12,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, span
 from irexec.ir.facts import Fact
 from irexec.schema.registry import op
-from irexec.schema.rules import normal_axes
+from irexec.schema.rules import normalize_axes
 
 # ``keep`` is a boolean; NumPy's stubs only know it as True or False.
 Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]
@@ -34,7 +34,7 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
             return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
         # Of more axes two could be the same.
         return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
-    gone = set(normal_axes(known, rank, scalar=True))
+    gone = set(normalize_axes(known, rank, scalar=True))
     if keep_dims:
         return tuple(1 if i in gone else size for i, size in enumerate(data.shape))
     return tuple(size for i, size in enumerate(data.shape) if i not in gone)
@@ -47,7 +47,7 @@ def _kept_or_one(size: Any) -> Any:
 
 def _define(type: str, since: int, function: Reduction, says: str, *, logical: bool = False, **flags: Any) -> None:
     def kernel(data: np.ndarray, axes: np.ndarray, *, keep_dims: bool = False) -> np.ndarray:
-        wanted = tuple(sorted(set(normal_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
+        wanted = tuple(sorted(set(normalize_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
         with np.errstate(all="ignore"):
             result = np.asarray(function(data, wanted, keep_dims))
         return result if result.dtype == data.dtype else result.astype(data.dtype)

@@ -16,7 +16,7 @@ from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, normal_axis, open_shape, same_element
+from irexec.schema.rules import check_integers, check_scalar, normalize_axis, open_shape, same_element
 
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
@@ -36,7 +36,7 @@ def _merge(target: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, redu
 
 
 def _axis(axis: np.ndarray, rank: int) -> int:
-    return normal_axis(int(axis.reshape(-1)[0]), rank)
+    return normalize_axis(int(axis.reshape(-1)[0]), rank)
 
 
 def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
@@ -76,7 +76,7 @@ def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     check(updates.rank in (None, rank), f"updates have rank {updates.rank}, expected {rank} for data {data} and indices {indices}")
     place = axis.scalar("axis")
     if place is not None:
-        place = normal_axis(place, len(data.shape))
+        place = normalize_axis(place, len(data.shape))
         expected = (*data.shape[:place], *indices.shape, *data.shape[place + 1 :])
         _check_fits(updates.shape, expected, f"data {data} and indices {indices} along axis {place}")
     return Fact(kind, data.shape)
@@ -128,7 +128,7 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     if data.shape is not None:
         check(len(data.shape) > 0, "data is a scalar")
         if place is not None:
-            normal_axis(place, len(data.shape))
+            normalize_axis(place, len(data.shape))
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 

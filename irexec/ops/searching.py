@@ -12,7 +12,7 @@ from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference.searching import bisect, distinct
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, check_vector, normal_axis, open_shape, same_element
+from irexec.schema.rules import check_integers, check_scalar, check_vector, normalize_axis, open_shape, same_element
 
 IndexType = Literal["i64", "i32"]
 
@@ -80,7 +80,7 @@ def unique_10(
 
     They are in ascending order, or in the order in which they are met; NaN differs from NaN. Source: Unique-10.
     """
-    place = None if axis is None else normal_axis(int(axis.reshape(-1)[0]), data.ndim)
+    place = None if axis is None else normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
     lines = data.reshape(-1, 1) if place is None else _slices(data, place)
     first, which, counts = distinct(lines.astype(str) if lines.dtype == object else lines, ordered=sorted)
     values = data.reshape(-1)[first] if place is None else data.take(first, place)
@@ -111,7 +111,7 @@ def _unique_10_facts(
     place = axis.scalar("axis")
     if data.shape is None or place is None:
         return Fact(data.element, open_shape(data.rank)), Fact(index, (ANY,)), Fact(index, (ANY,)), Fact(amount, (ANY,))
-    place = normal_axis(place, len(data.shape))
+    place = normalize_axis(place, len(data.shape))
     size = data.shape[place]
     shape = (*data.shape[:place], _distinct_of(size), *data.shape[place + 1 :])
     return _found(data.element, shape, size, place, index, amount)

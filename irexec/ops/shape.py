@@ -13,7 +13,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, is_
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, length, normal_axes, open_shape
+from irexec.schema.rules import check_integers, length, normalize_axes, open_shape
 
 IndexType = Literal["i64", "i32"]
 
@@ -174,7 +174,7 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
         # No axes, or none named: every size 1 goes.
         unknown = any(isinstance(size, Dim) and may_equal(size, 1) for size in shape)
         return None if unknown else tuple(size for size in shape if size != 1)
-    gone = {axis for axis in normal_axes(axes, len(shape), scalar=True) if may_equal(shape[axis], 1)}
+    gone = {axis for axis in normalize_axes(axes, len(shape), scalar=True) if may_equal(shape[axis], 1)}
     if skip and any(isinstance(shape[axis], Dim) for axis in gone):
         return None
     return tuple(size for i, size in enumerate(shape) if i not in gone)
@@ -219,7 +219,7 @@ def unsqueeze_1(data: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
     rank = len(shape) + len(axes)
-    places = normal_axes(axes, rank)
+    places = normalize_axes(axes, rank)
     check(len(set(places)) == len(places), f"axes {list(axes)} name an axis twice")
     rest = iter(shape)
     return tuple(1 if i in places else next(rest) for i in range(rank))

@@ -18,7 +18,7 @@ from irexec.schema.rules import (
     check_scalar,
     check_vector,
     length,
-    normal_axes,
+    normalize_axes,
     not_negative,
     open_shape,
     same_element,
@@ -43,7 +43,7 @@ def idft_7(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = 
 
 
 def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None, inverse: bool) -> np.ndarray:
-    places = normal_axes(axes.ravel().tolist(), data.ndim - 1)
+    places = normalize_axes(axes.ravel().tolist(), data.ndim - 1)
     numbers = fourier.fitted(fourier.joined(data), places, _sizes(data.shape, places, signal_size))
     result = fourier.parted(fourier.transform(numbers, places, inverse), data.dtype)
     return result.copy() if np.may_share_memory(result, data) else result
@@ -52,7 +52,7 @@ def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None,
 @op("RDFT", since=9, widen=True, tolerance=1e-5)
 def rdft_9(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = None) -> np.ndarray:
     """The transform of real numbers: along the last of ``axes`` only its first half and one. Source: RDFT-9."""
-    places = normal_axes(axes.ravel().tolist(), data.ndim)
+    places = normalize_axes(axes.ravel().tolist(), data.ndim)
     numbers = fourier.fitted(data, places, _sizes(data.shape, places, signal_size))
     return fourier.parted(fourier.from_real(numbers, places), data.dtype)
 
@@ -64,7 +64,7 @@ def irdft_9(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None =
     Along the last of ``axes`` it gives twice the numbers but one, or as ``signal_size`` says, of which
     the data then needs its half and one. Source: IRDFT-9.
     """
-    places = normal_axes(axes.ravel().tolist(), data.ndim - 1)
+    places = normalize_axes(axes.ravel().tolist(), data.ndim - 1)
     sizes = _sizes(data.shape, places, signal_size)
     if signal_size is None or int(signal_size.ravel()[-1]) == -1:
         sizes[-1] = max(2 * (data.shape[places[-1]] - 1), 0)
@@ -160,7 +160,7 @@ def _places(axes: Fact, rank: int) -> tuple[int, ...] | None:
     values = axes.ints()
     if values is None:
         return None
-    places = normal_axes(values, rank)
+    places = normalize_axes(values, rank)
     check(len(set(places)) == len(places), f"axes {list(values)} has an axis twice")
     return places
 

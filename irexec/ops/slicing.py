@@ -13,7 +13,7 @@ from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_tex
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Ints
 from irexec.schema.registry import op
-from irexec.schema.rules import MOST_AXES, check_integers, check_vector, normal_axes, open_shape, same_element
+from irexec.schema.rules import MOST_AXES, check_integers, check_vector, normalize_axes, open_shape, same_element
 from irexec.schema.slice_sizes import ANYWHERE, Bound, slice_size
 
 
@@ -63,7 +63,7 @@ def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) 
     places = axes.ints() if axes is not None else None if amount is None else tuple(range(amount))
     if places is None:
         return tuple(span(0, high(size)) for size in data.shape)
-    places = normal_axes(places, len(data.shape))
+    places = normalize_axes(places, len(data.shape))
     check(len(set(places)) == len(places), f"axes {list(places)} name an axis twice")
     shape = list(data.shape)
     for axis, first, last, stride in zip(places, _each(start), _each(stop), _each(step), strict=False):

@@ -11,7 +11,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, normal_axis
+from irexec.schema.rules import check_integers, check_scalar, normalize_axis
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
@@ -20,7 +20,7 @@ IndexType = Literal["i64", "i32"]
 
 def _top(data: np.ndarray, k: np.ndarray, axis: int, mode: str, sort: str, kind: Element) -> tuple[np.ndarray, np.ndarray]:
     """Of equal numbers the one with the lower index counts first; NaN counts last, whichever are wanted."""
-    place = normal_axis(axis, data.ndim)
+    place = normalize_axis(axis, data.ndim)
     size = data.shape[place]
     wanted = int(k.reshape(-1)[0])
     check(0 <= wanted <= size, f"k is {wanted}, the axis has {size}")
@@ -42,7 +42,7 @@ def _top_facts(data: Fact, k: Fact, axis: int, kind: Element) -> tuple[Fact, Fac
     check_integers(k, "k")
     if data.shape is None:
         return Fact(data.element, None), Fact(kind, None)
-    place = normal_axis(axis, len(data.shape)) if data.shape else 0
+    place = normalize_axis(axis, len(data.shape)) if data.shape else 0
     check(len(data.shape) > 0, "data is a scalar")
     known = k.sizes()
     wanted = known[0] if known else None
@@ -132,7 +132,7 @@ def cum_sum_3(data: np.ndarray, axis: np.ndarray | None = None, *, exclusive: bo
     """
     if data.ndim == 0:
         return np.zeros_like(data) if exclusive else data.copy()
-    place = normal_axis(0 if axis is None else int(axis.reshape(-1)[0]), data.ndim)
+    place = normalize_axis(0 if axis is None else int(axis.reshape(-1)[0]), data.ndim)
     turned = np.flip(data, place) if reverse else data
     sums = np.cumsum(turned, place, dtype=data.dtype)
     if exclusive:
@@ -148,5 +148,5 @@ def _cum_sum_3_facts(data: Fact, axis: Fact | None = None, *, exclusive: bool = 
     if axis is not None and data.shape:
         place = axis.scalar("axis")
         if place is not None:
-            normal_axis(place, len(data.shape))
+            normalize_axis(place, len(data.shape))
     return Fact(data.element, data.shape)

@@ -12,7 +12,7 @@ from irexec.ops.activation import softmax
 from irexec.reference.elementwise import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, normal_axis, sizes_of
+from irexec.schema.rules import check_float, normalize_axis, sizes_of
 
 
 @op("RegionYolo", since=1, widen=True, tolerance=1e-5)
@@ -51,7 +51,7 @@ def region_yolo_1(
 
 def _flattened(shape: Shape, axis: int, end_axis: int) -> Shape:
     """The shape with its axes ``axis`` to ``end_axis`` made one; as it is where the end comes first."""
-    first, last = normal_axis(axis, len(shape)), normal_axis(end_axis, len(shape), "end_axis")
+    first, last = normalize_axis(axis, len(shape)), normalize_axis(end_axis, len(shape), "end_axis")
     if last <= first:
         return shape
     return (*shape[:first], elements(shape[first : last + 1]), *shape[last + 1 :])

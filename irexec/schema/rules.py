@@ -52,7 +52,7 @@ def sizes_of(fact: Fact, rank: int, what: str) -> tuple[Size, ...]:
     return (ANY,) * rank if fact.shape is None else fact.shape
 
 
-def agree(what: str, *sizes: Size) -> Size:
+def unify_sizes(what: str, *sizes: Size) -> Size:
     """What is known of a size that several inputs share; ``what`` names it in the OpError."""
     result, *others = sizes
     for size in others:
@@ -105,21 +105,21 @@ def open_shape(rank: int | None) -> PartialShape:
     return None if rank is None else (ANY,) * rank
 
 
-def normal_axis(axis: int, rank: int, what: str = "axis") -> int:
+def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
     """The axis counted from the front; OpError if it is out of range."""
     check(-rank <= axis < rank, f"{what} {axis} is out of range for data of rank {rank}")
     return axis % rank if rank else 0
 
 
-def normal_axes(axes: Iterable[int], rank: int, what: str = "axis", *, scalar: bool = False) -> tuple[int, ...]:
+def normalize_axes(axes: Iterable[int], rank: int, what: str = "axis", *, scalar: bool = False) -> tuple[int, ...]:
     """The axes counted from the front, in the order given.
 
     With ``scalar``, data without axes may be asked for axis 0 or -1, which is none.
     """
     if scalar and rank == 0:
-        normal_axes(axes, 1, what)
+        normalize_axes(axes, 1, what)
         return ()
-    return tuple(normal_axis(axis, rank, what) for axis in axes)
+    return tuple(normalize_axis(axis, rank, what) for axis in axes)
 
 
 def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int = -1) -> PartialShape:
