@@ -10,6 +10,32 @@ from irexec.analysis.findings import Finding
 from irexec.analysis.model import Model, Port
 from irexec.analysis.validate import validate
 from irexec.api import read_model, save_model
+from irexec.dtypes.elements import BF16 as bf16
+from irexec.dtypes.elements import BOOLEAN as boolean
+from irexec.dtypes.elements import F4E2M1 as f4e2m1
+from irexec.dtypes.elements import F8E4M3 as f8e4m3
+from irexec.dtypes.elements import F8E5M2 as f8e5m2
+from irexec.dtypes.elements import F8E8M0 as f8e8m0
+from irexec.dtypes.elements import F16 as f16
+from irexec.dtypes.elements import F32 as f32
+from irexec.dtypes.elements import F64 as f64
+from irexec.dtypes.elements import I4 as i4
+from irexec.dtypes.elements import I8 as i8
+from irexec.dtypes.elements import I16 as i16
+from irexec.dtypes.elements import I32 as i32
+from irexec.dtypes.elements import I64 as i64
+from irexec.dtypes.elements import NF4 as nf4
+from irexec.dtypes.elements import STRING as string
+from irexec.dtypes.elements import U1 as u1
+from irexec.dtypes.elements import U2 as u2
+from irexec.dtypes.elements import U3 as u3
+from irexec.dtypes.elements import U4 as u4
+from irexec.dtypes.elements import U6 as u6
+from irexec.dtypes.elements import U8 as u8
+from irexec.dtypes.elements import U16 as u16
+from irexec.dtypes.elements import U32 as u32
+from irexec.dtypes.elements import U64 as u64
+from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir.dims import Dim
 from irexec.runtime.session import CompiledModel, Outputs, Session, compile_model
@@ -21,6 +47,7 @@ __all__ = [
     "CompiledModel",
     "ConversionError",
     "Dim",
+    "Element",
     "Finding",
     "InputError",
     "IrexecError",
@@ -32,8 +59,33 @@ __all__ = [
     "Port",
     "Session",
     "UnsupportedError",
+    "bf16",
+    "boolean",
     "compile_model",
+    "f4e2m1",
+    "f8e4m3",
+    "f8e5m2",
+    "f8e8m0",
+    "f16",
+    "f32",
+    "f64",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "nf4",
     "read_model",
     "save_model",
+    "string",
+    "u1",
+    "u2",
+    "u3",
+    "u4",
+    "u6",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "validate",
 ]

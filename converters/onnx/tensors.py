@@ -11,20 +11,11 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from irexec.analysis.builder import packed, packed_size_of
-from irexec.dtypes.elements import Element, element
+from irexec.dtypes.elements import ELEMENTS, Element
 from irexec.errors import ConversionError, UnsupportedError
 from irexec.ir.constants import Constant
 
-_TYPES: dict[int, str] = {
-    TensorProto.FLOAT: "f32", TensorProto.UINT8: "u8", TensorProto.INT8: "i8", TensorProto.UINT16: "u16",
-    TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.STRING: "string",
-    TensorProto.BOOL: "boolean", TensorProto.FLOAT16: "f16", TensorProto.DOUBLE: "f64", TensorProto.UINT32: "u32",
-    TensorProto.UINT64: "u64", TensorProto.BFLOAT16: "bf16", TensorProto.FLOAT8E4M3FN: "f8e4m3", TensorProto.FLOAT8E5M2: "f8e5m2",
-}  # fmt: skip
-# Types that older versions of onnx do not know.
-for _name, _spelled in (("UINT4", "u4"), ("INT4", "i4"), ("FLOAT4E2M1", "f4e2m1"), ("FLOAT8E8M0", "f8e8m0"), ("UINT2", "u2")):
-    if hasattr(TensorProto, _name):
-        _TYPES[getattr(TensorProto, _name)] = _spelled
+_TYPES: dict[int, Element] = {row.onnx.number: row for row in ELEMENTS if row.onnx is not None}
 
 
 def element_of(data_type: int) -> Element:
@@ -36,7 +27,7 @@ def element_of(data_type: int) -> Element:
     if data_type not in _TYPES:
         known = TensorProto.DataType.values()
         raise UnsupportedError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is no type of IR")
-    return element(_TYPES[data_type])
+    return _TYPES[data_type]
 
 
 def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | None) -> Constant:

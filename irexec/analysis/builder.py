@@ -196,13 +196,13 @@ def _mapped_outputs(node: Node) -> int:
 
 def packed(array: np.ndarray, element: Element) -> Constant:
     """A constant of numbers in the carrier of their element type."""
-    raw = pack(element.name, array)
+    raw = pack(element, array)
     return Constant(element, array.shape, lambda: raw, raw.nbytes)
 
 
 def packed_size_of(element: Element, shape: Sequence[int]) -> int:
     """How many bytes a constant of this type and shape takes; raises OpError for strings."""
-    return packed_size(element.name, math.prod(shape))
+    return packed_size(element, math.prod(shape))
 
 
 def _array(array: Any, element: Element | None) -> np.ndarray:

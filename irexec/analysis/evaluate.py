@@ -27,7 +27,7 @@ def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
     """The array with every number one of the element type: a no-op where NumPy has the type itself."""
     # Some NumPy functions give a number in place of an array without axes.
     whole = np.asarray(array)
-    return whole if element is None or element.native else np.asarray(round_to(element.name, whole))
+    return whole if element is None or element.native else round_to(element, whole)
 
 
 def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:

@@ -1,26 +1,41 @@
-"""Element types of IR, their spellings and the NumPy types that carry them.
+"""Element types of IR: one row each, with everything that is known of it.
 
 What NumPy lacks travels in a carrier: bf16, the f8, f4 and nf4 types as float32 that is
 already rounded to the type; i4 as int8; u1 to u6 as uint8; string as an object array of str.
-Source: openvino ``element_type.cpp``; precision names are those the serializer writes on ports.
+Sources: openvino ``element_type.cpp``; precision names are those the serializer writes on ports; ``onnx.proto3``.
+
+A new element type is a row here; where none of the classes of irexec.dtypes.codecs fits it, it also needs a codec.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from irexec.errors import UnsupportedError
+from irexec.dtypes.codecs import BFloat16Codec, BooleanCodec, Codec, MiniFloatCodec, NativeCodec, SmallIntegerCodec, StringCodec
+from irexec.dtypes.layouts import Bytes, HighBitFirst, LowBitsFirst, SplitPlanes
+from irexec.dtypes.minifloats import Exponent8, Float4, Float8, NormalFloat4
+from irexec.errors import InputError, UnsupportedError
 
 Kind = Literal["float", "signed", "unsigned", "boolean", "string"]
 
 
-@dataclass(frozen=True)
+class OnnxType(NamedTuple):
+    """An entry of ONNX's TensorProto.DataType."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
 class Element:
-    """One element type.
+    """An element type of IR, such as ``irexec.f32``.
+
+    There is one object for each type, so that types are compared with ``is``.
 
     Attributes:
         name: as ``element_type`` of a Constant or Parameter spells it ("f32").
@@ -28,7 +43,9 @@ class Element:
         bits: the packed size of one element; 0 for string.
         kind: float, signed, unsigned, boolean or string.
         carrier: the NumPy type in which values of this type travel.
-        native: whether the carrier is the type itself, so that nothing is to be rounded.
+        codec: how it is packed and rounded.
+        onnx: the same type in ONNX; None where ONNX has none.
+        extension: the name of the NumPy type that the package ml_dtypes adds for it; None where there is none.
     """
 
     name: str
@@ -36,7 +53,9 @@ class Element:
     bits: int
     kind: Kind
     carrier: np.dtype
-    native: bool
+    codec: Codec
+    onnx: OnnxType | None
+    extension: str | None
 
     def __repr__(self) -> str:
         return self.name
@@ -44,8 +63,18 @@ class Element:
     def __str__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[Callable[[str], Element], tuple[str]]:
+        # Copies and pickles are the same object, since types are compared with ``is``.
+        return element, (self.name,)
+
+    @property
+    def native(self) -> bool:
+        """Whether the carrier is the type itself, so that nothing needs to be rounded."""
+        return not self.codec.rounds
+
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
         return self.kind == "float"
 
     @property
@@ -54,50 +83,70 @@ class Element:
         return self.kind in ("signed", "unsigned")
 
 
-def _row(name: str, precision: str, bits: int, kind: Kind, carrier: DTypeLike, native: bool = True) -> Element:
-    return Element(name, precision, bits, kind, np.dtype(carrier), native)
+ElementLike: TypeAlias = Element | str | np.dtype | type[np.generic]
 
 
-BOOLEAN = _row("boolean", "BOOL", 8, "boolean", np.bool_)
-U1 = _row("u1", "BIN", 1, "unsigned", np.uint8, False)
-U2 = _row("u2", "U2", 2, "unsigned", np.uint8, False)
-U3 = _row("u3", "U3", 3, "unsigned", np.uint8, False)
-U4 = _row("u4", "U4", 4, "unsigned", np.uint8, False)
-U6 = _row("u6", "U6", 6, "unsigned", np.uint8, False)
-U8 = _row("u8", "U8", 8, "unsigned", np.uint8)
-U16 = _row("u16", "U16", 16, "unsigned", np.uint16)
-U32 = _row("u32", "U32", 32, "unsigned", np.uint32)
-U64 = _row("u64", "U64", 64, "unsigned", np.uint64)
-I4 = _row("i4", "I4", 4, "signed", np.int8, False)
-I8 = _row("i8", "I8", 8, "signed", np.int8)
-I16 = _row("i16", "I16", 16, "signed", np.int16)
-I32 = _row("i32", "I32", 32, "signed", np.int32)
-I64 = _row("i64", "I64", 64, "signed", np.int64)
-BF16 = _row("bf16", "BF16", 16, "float", np.float32, False)
-F16 = _row("f16", "FP16", 16, "float", np.float16)
-F32 = _row("f32", "FP32", 32, "float", np.float32)
-F64 = _row("f64", "FP64", 64, "float", np.float64)
-NF4 = _row("nf4", "NF4", 4, "float", np.float32, False)
-F8E4M3 = _row("f8e4m3", "F8E4M3", 8, "float", np.float32, False)
-F8E5M2 = _row("f8e5m2", "F8E5M2", 8, "float", np.float32, False)
-F8E8M0 = _row("f8e8m0", "F8E8M0", 8, "float", np.float32, False)
-F4E2M1 = _row("f4e2m1", "F4E2M1", 4, "float", np.float32, False)
-STRING = _row("string", "STRING", 0, "string", object)
+def _native(
+    name: str, precision: str, kind: Kind, dtype: DTypeLike, onnx: tuple[str, int], codec: Callable[[np.dtype], Codec] = NativeCodec
+) -> Element:
+    carrier = np.dtype(dtype)
+    return Element(name, precision, 8 * carrier.itemsize, kind, carrier, codec(carrier), OnnxType(*onnx), None)
 
-ELEMENTS: tuple[Element, ...] = (
-    BOOLEAN, U1, U2, U3, U4, U6, U8, U16, U32, U64, I4, I8, I16, I32, I64,
-    BF16, F16, F32, F64, NF4, F8E4M3, F8E5M2, F8E8M0, F4E2M1, STRING,
+
+def _coded(
+    name: str, precision: str, bits: int, kind: Kind, dtype: DTypeLike, codec: Codec, onnx: tuple[str, int] | None, extension: str | None
+) -> Element:
+    return Element(name, precision, bits, kind, np.dtype(dtype), codec, None if onnx is None else OnnxType(*onnx), extension)
+
+
+BOOLEAN = _native("boolean", "BOOL", "boolean", np.bool_, ("BOOL", 9), BooleanCodec)
+U1 = _coded("u1", "BIN", 1, "unsigned", np.uint8, SmallIntegerCodec(1, HighBitFirst()), None, "uint1")
+U2 = _coded("u2", "U2", 2, "unsigned", np.uint8, SmallIntegerCodec(2, LowBitsFirst(2)), ("UINT2", 25), "uint2")
+U3 = _coded("u3", "U3", 3, "unsigned", np.uint8, SmallIntegerCodec(3, SplitPlanes(2, 1)), None, None)
+U4 = _coded("u4", "U4", 4, "unsigned", np.uint8, SmallIntegerCodec(4, LowBitsFirst(4)), ("UINT4", 21), "uint4")
+U6 = _coded("u6", "U6", 6, "unsigned", np.uint8, SmallIntegerCodec(6, SplitPlanes(4, 2)), None, None)
+U8 = _native("u8", "U8", "unsigned", np.uint8, ("UINT8", 2))
+U16 = _native("u16", "U16", "unsigned", np.uint16, ("UINT16", 4))
+U32 = _native("u32", "U32", "unsigned", np.uint32, ("UINT32", 12))
+U64 = _native("u64", "U64", "unsigned", np.uint64, ("UINT64", 13))
+I4 = _coded("i4", "I4", 4, "signed", np.int8, SmallIntegerCodec(4, LowBitsFirst(4), signed=True), ("INT4", 22), "int4")
+I8 = _native("i8", "I8", "signed", np.int8, ("INT8", 3))
+I16 = _native("i16", "I16", "signed", np.int16, ("INT16", 5))
+I32 = _native("i32", "I32", "signed", np.int32, ("INT32", 6))
+I64 = _native("i64", "I64", "signed", np.int64, ("INT64", 7))
+BF16 = _coded("bf16", "BF16", 16, "float", np.float32, BFloat16Codec(), ("BFLOAT16", 16), "bfloat16")
+F16 = _native("f16", "FP16", "float", np.float16, ("FLOAT16", 10))
+F32 = _native("f32", "FP32", "float", np.float32, ("FLOAT", 1))
+F64 = _native("f64", "FP64", "float", np.float64, ("DOUBLE", 11))
+NF4 = _coded("nf4", "NF4", 4, "float", np.float32, MiniFloatCodec(NormalFloat4(), LowBitsFirst(4)), None, None)
+F8E4M3 = _coded(
+    "f8e4m3", "F8E4M3", 8, "float", np.float32,
+    MiniFloatCodec(Float8(4, 3, infinity=False), Bytes()), ("FLOAT8E4M3FN", 17), "float8_e4m3fn",
 )  # fmt: skip
+F8E5M2 = _coded(
+    "f8e5m2", "F8E5M2", 8, "float", np.float32,
+    MiniFloatCodec(Float8(5, 2, infinity=True), Bytes()), ("FLOAT8E5M2", 19), "float8_e5m2",
+)  # fmt: skip
+F8E8M0 = _coded(
+    "f8e8m0", "F8E8M0", 8, "float", np.float32, MiniFloatCodec(Exponent8(), Bytes()), ("FLOAT8E8M0", 24), "float8_e8m0fnu",
+)  # fmt: skip
+F4E2M1 = _coded(
+    "f4e2m1", "F4E2M1", 4, "float", np.float32, MiniFloatCodec(Float4(), LowBitsFirst(4)), ("FLOAT4E2M1", 23), "float4_e2m1fn",
+)  # fmt: skip
+STRING = _coded("string", "STRING", 0, "string", object, StringCodec(), ("STRING", 8), None)
+
+ELEMENTS: tuple[Element, ...] = tuple(row for row in globals().values() if isinstance(row, Element))
 
 _BY_SPELLING = {spelling: e for e in ELEMENTS for spelling in (e.name, e.precision.lower())}
-_NATIVE = {e.carrier: e for e in ELEMENTS if e.native}
+_BY_DTYPE = {e.carrier: e for e in ELEMENTS if e.native}
+_BY_EXTENSION = {e.extension: e for e in ELEMENTS if e.extension is not None}
 
 
 def element(spelling: str) -> Element:
     """The element type that ``spelling`` names, as element_type or as port precision, in any case.
 
     Raises:
-        UnsupportedError: no such element type.
+        UnsupportedError: there is no such element type.
     """
     found = _BY_SPELLING.get(spelling.strip().lower())
     if found is None:
@@ -106,14 +155,31 @@ def element(spelling: str) -> Element:
 
 
 def element_of(dtype: np.dtype) -> Element:
-    """The element type that a NumPy type is by itself.
+    """The element type of the values of a NumPy type, including those that ml_dtypes adds.
 
     Raises:
-        UnsupportedError: the NumPy type is no element type of IR (complex, datetime, ...).
+        UnsupportedError: IR has no such type (complex, datetime, ...).
     """
     if dtype.kind in "US":
         return STRING
-    found = _NATIVE.get(dtype)
+    found = _BY_DTYPE.get(dtype) or _BY_EXTENSION.get(dtype.name)
     if found is None:
-        raise UnsupportedError(f"NumPy type {dtype} is no element type of IR")
+        raise UnsupportedError(f"NumPy type {dtype} is not an element type of IR")
     return found
+
+
+def as_element(like: ElementLike) -> Element:
+    """The element type that is meant: an Element, its name or port precision in any case, or a NumPy type.
+
+    Raises:
+        UnsupportedError: there is no such element type.
+        InputError: it is none of the three.
+    """
+    if isinstance(like, Element):
+        return like
+    if isinstance(like, str):
+        return element(like)
+    if isinstance(like, np.dtype) or (isinstance(like, type) and issubclass(like, np.generic)):
+        return element_of(np.dtype(like))
+    given: Any = like
+    raise InputError(f"{given!r} is not an element type: expected one such as irexec.f32, its name or a NumPy type")

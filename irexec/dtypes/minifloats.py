@@ -1,7 +1,10 @@
-"""The numbers that the codes of float types below 16 bits stand for.
+"""Float types of 8 bits and fewer: the value of every code, and the code that a float32 is rounded to.
 
-Sources: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0
-(E8M0, E2M1), Dettmers et al. 2023, QLoRA, appendix E (NF4).
+Rounding is that of OpenVINO's Convert (its constant folding and CPU plugin, asked for every code and what lies between):
+to nearest, ties to the even code.
+
+Values: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscaling Formats 1.0 (E8M0, E2M1), Dettmers et al.
+2023, QLoRA, appendix E (NF4).
 """
 
 from __future__ import annotations
@@ -10,7 +13,123 @@ import functools
 
 import numpy as np
 
-from irexec.errors import OpError
+
+class MiniFloat:
+    """A float type of which every value has a code of at most 8 bits.
+
+    Attributes:
+        ascending: how many codes, from 0 on, have finite values that are not negative, in ascending order.
+    """
+
+    ascending: int = 0
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        """float32 values by code; read-only."""
+        values = self._values().astype(np.float32)
+        values.flags.writeable = False
+        return values
+
+    def encode(self, array: np.ndarray) -> np.ndarray:
+        """uint8 codes of float32 values, each rounded, in the shape of ``array``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._codes(np.asarray(array, np.float32))
+
+    def _values(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _codes(self, values: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _nearest(self, values: np.ndarray) -> np.ndarray:
+        """The code nearest to each value that is not negative; ``ascending`` for what overflows."""
+        midpoints = self._midpoints
+        below = np.searchsorted(midpoints, values, side="left")
+        tie = (below < len(midpoints)) & (midpoints[np.minimum(below, len(midpoints) - 1)] == values) & (below % 2 == 1)
+        return below + tie
+
+    @functools.cached_property
+    def _midpoints(self) -> np.ndarray:
+        """Halfway between the neighbours of the ascending values, and as far above the last one."""
+        values = self.values[: self.ascending].astype(np.float64)
+        midpoints = (values[1:] + values[:-1]) / 2
+        return np.append(midpoints, values[-1] + (values[-1] - values[-2]) / 2)
+
+
+def _sign_exponent_mantissa(exponent_bits: int, mantissa_bits: int, bias: int) -> np.ndarray:
+    """The finite value of every code, with subnormals."""
+    half = np.arange(1 << (exponent_bits + mantissa_bits))
+    exponent, mantissa = half >> mantissa_bits, (half & ((1 << mantissa_bits) - 1)) / (1 << mantissa_bits)
+    normal = np.exp2(exponent - bias) * (1 + mantissa)
+    positive = np.where(exponent == 0, np.exp2(1 - bias) * mantissa, normal)
+    return np.concatenate([positive, -positive])
+
+
+class Float8(MiniFloat):
+    """f8e4m3 (no infinity, so values above 464 become NaN) or f8e5m2 (values overflow to infinity).
+
+    Rounded twice, by way of f16, as OpenVINO does. Unlike OpenVINO's f8e5m2 on purpose: there a value at most one part in 4096
+    below 2**-17, 2**-16 or 2**-15 doubles.
+    """
+
+    def __init__(self, exponent_bits: int, mantissa_bits: int, *, infinity: bool) -> None:
+        self._fields = exponent_bits, mantissa_bits, (1 << (exponent_bits - 1)) - 1
+        self._infinity = infinity
+        self._first_nan = 0x7D if infinity else 0x7F
+        self.ascending = 0x7C if infinity else 0x7F
+
+    def _values(self) -> np.ndarray:
+        values = _sign_exponent_mantissa(*self._fields)
+        first = self._first_nan
+        if self._infinity:
+            values[[first - 1, 0x80 + first - 1]] = np.inf, -np.inf
+        values[first:0x80], values[0x80 + first :] = np.nan, -np.nan
+        return values
+
+    def _codes(self, values: np.ndarray) -> np.ndarray:
+        return self._codes_of_halves[values.astype(np.float16, order="C").view(np.uint16)]
+
+    @functools.cached_property
+    def _codes_of_halves(self) -> np.ndarray:
+        """The code of every f16 value."""
+        halves = np.arange(1 << 16).astype(np.uint16).view(np.float16).astype(np.float32)
+        # Overflow gives the code after the last finite value: infinity, or NaN where there is none.
+        nan = 0x7E if self._infinity else 0x7F
+        codes = np.where(np.isnan(halves), nan, np.minimum(self._nearest(np.abs(halves)), self.ascending))
+        return (codes | np.where(np.signbit(halves), 0x80, 0)).astype(np.uint8)
+
+
+class Exponent8(MiniFloat):
+    """f8e8m0: powers of two. It saturates at both ends; zero and negative values become the minimum, 2**-127.
+
+    Unlike OpenVINO's on purpose: there a NaN whose sign is set is not NaN.
+    """
+
+    ascending = 255
+
+    def _values(self) -> np.ndarray:
+        powers = np.exp2(np.arange(256, dtype=np.float64) - 127)
+        powers[255] = np.nan
+        return powers
+
+    def _codes(self, values: np.ndarray) -> np.ndarray:
+        codes = np.minimum(self._nearest(np.where(values > 0, values, 0)), 254)
+        return np.where(np.isnan(values), 255, codes).astype(np.uint8)
+
+
+class Float4(MiniFloat):
+    """f4e2m1: it saturates at 6, and NaN becomes 6."""
+
+    ascending = 8
+
+    def _values(self) -> np.ndarray:
+        return _sign_exponent_mantissa(2, 1, 1)
+
+    def _codes(self, values: np.ndarray) -> np.ndarray:
+        codes = np.where(np.isnan(values), 7, np.minimum(self._nearest(np.abs(values)), 7))
+        sign = np.where(np.signbit(values) & ~np.isnan(values), 8, 0)
+        return (codes | sign).astype(np.uint8)
+
 
 # The quantiles of a normal distribution, scaled so that they span -1..1 and include 0.
 _NF4 = (
@@ -19,9 +138,9 @@ _NF4 = (
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 )  # fmt: skip
 
-# The greatest float32 that still rounds to each code of nf4 but the last. These are the means of neighbours; where float32 lacks
+# The largest float32 that still rounds to each code of nf4 but the last. These are the means of neighbours; where float32 lacks
 # the mean, the side on which OpenVINO has it (found by bisection) is not always the even one.
-NF4_STEPS = np.array(
+_NF4_LIMITS = np.array(
     [
         -0.84809643, -0.6106329, -0.45999527, -0.33967942, -0.2346074, -0.13791174, -0.045525018, 0.03979015,
         0.120255254, 0.20352125, 0.29201376, 0.38931254, 0.5016634, 0.6427869, 0.8614784,
@@ -30,39 +149,12 @@ NF4_STEPS = np.array(
 )  # fmt: skip
 
 
-@functools.cache
-def table(name: str) -> np.ndarray:
-    """float32 values by code of f8e4m3, f8e5m2, f8e8m0, f4e2m1 or nf4; read-only."""
-    values = _values(name).astype(np.float32)
-    values.flags.writeable = False
-    return values
+class NormalFloat4(MiniFloat):
+    """nf4: ties go to the smaller value, and NaN becomes -1."""
 
-
-def _values(name: str) -> np.ndarray:
-    if name == "nf4":
+    def _values(self) -> np.ndarray:
         return np.array(_NF4)
-    if name == "f8e8m0":
-        powers = np.exp2(np.arange(256, dtype=np.float64) - 127)
-        powers[255] = np.nan
-        return powers
-    if name == "f4e2m1":
-        return _minifloat(2, 1, 1)
-    if name == "f8e5m2":
-        values = _minifloat(5, 2, 15)
-        values[[0x7C, 0xFC]] = np.inf, -np.inf
-        values[0x7D:0x80], values[0xFD:] = np.nan, -np.nan
-        return values
-    if name == "f8e4m3":
-        values = _minifloat(4, 3, 7)
-        values[[0x7F, 0xFF]] = np.nan, -np.nan
-        return values
-    raise OpError(f"{name} is no float type below 16 bits")
 
-
-def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int) -> np.ndarray:
-    """The finite value of every code: sign, exponent, mantissa, with subnormals."""
-    half = np.arange(1 << (exponent_bits + mantissa_bits))
-    exponent, mantissa = half >> mantissa_bits, (half & ((1 << mantissa_bits) - 1)) / (1 << mantissa_bits)
-    normal = np.exp2(exponent - bias) * (1 + mantissa)
-    positive = np.where(exponent == 0, np.exp2(1 - bias) * mantissa, normal)
-    return np.concatenate([positive, -positive])
+    def _codes(self, values: np.ndarray) -> np.ndarray:
+        codes = np.searchsorted(_NF4_LIMITS, values, side="left")
+        return np.where(np.isnan(values), 0, codes).astype(np.uint8)

@@ -57,7 +57,7 @@ def constant_value(constant: Constant) -> np.ndarray:
         raise ModelError(wrong)
     element = constant.element
     try:
-        value = unpack(element.name, constant.raw[: constant.size], constant.count).reshape(constant.shape)
+        value = unpack(element, constant.raw[: constant.size], constant.count).reshape(constant.shape)
     except OpError as error:
         raise ModelError(str(error)) from None
     value.flags.writeable = False
@@ -73,7 +73,7 @@ def size_problem(constant: Constant) -> str | None:
     element = constant.element
     if element.kind == "string":
         return None
-    needed = packed_size(element.name, constant.count)
+    needed = packed_size(element, constant.count)
     if constant.size == needed or (constant.count == 0 and constant.size == 1):
         return None
     return f"has {constant.size} bytes, {element}[{','.join(map(str, constant.shape))}] takes {needed}"

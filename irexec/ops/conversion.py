@@ -27,14 +27,14 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         through = data.astype(np.float32) if data.dtype == np.float64 and to.name == "f16" else data
         values = through.astype(to.carrier)
-    return values if to.native else round_to(to.name, values)
+    return values if to.native else round_to(to, values)
 
 
 def _integers(data: np.ndarray, to: Element) -> np.ndarray:
     if data.dtype.kind == "f":
         data = _cut(data, to)
     whole = data.astype(to.carrier) if data.dtype != to.carrier else data
-    return whole if to.native else round_to(to.name, whole)
+    return whole if to.native else round_to(to, whole)
 
 
 def _cut(data: np.ndarray, to: Element) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from irexec.dtypes.bfloat16 import round_bf16
 from irexec.dtypes.elements import BF16
-from irexec.dtypes.rounding import round_bf16
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact

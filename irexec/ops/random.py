@@ -106,7 +106,7 @@ def _floats(unit: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str, torc
 
 
 def _rounded(kind: str, x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float16).astype(np.float32) if kind == "f16" else round_to(kind, x)
+    return x.astype(np.float16).astype(np.float32) if kind == "f16" else round_to(element(kind), x)
 
 
 @random_uniform_8.shape_rule

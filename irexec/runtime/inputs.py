@@ -13,12 +13,6 @@ from irexec.dtypes.elements import Element
 from irexec.errors import InputError
 from irexec.ir.dims import admits, shape_text
 
-# The types that ml_dtypes adds to NumPy, by name: what ONNX and JAX have for the types that NumPy lacks.
-_EXTENSIONS = {
-    "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e8m0fnu": "f8e8m0", "float4_e2m1fn": "f4e2m1",
-    "int4": "i4", "uint4": "u4", "uint2": "u2",
-}  # fmt: skip
-
 Inputs = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
 
 
@@ -82,7 +76,7 @@ def _array(what: str, port: Port, value: Any) -> np.ndarray:
         return _strings(what, port, value)
     if not isinstance(value, np.ndarray | np.generic):
         return _converted(what, port, element, value)
-    if _EXTENSIONS.get(value.dtype.name) == element.name:
+    if value.dtype.name == element.extension:
         value = value.astype(element.carrier)
     if value.dtype != element.carrier:
         raise InputError(f"{what} is {value.dtype}, the model expects {element.carrier} ({port})")

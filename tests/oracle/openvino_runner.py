@@ -53,7 +53,7 @@ class Text:
         return number
 
     def constant(self, element: Element, array: np.ndarray) -> int:
-        raw = pack(element.name, array).tobytes()
+        raw = pack(element, array).tobytes()
         place = {"offset": str(len(self.blob)), "size": str(len(raw))}
         self.blob += raw
         shape = ", ".join(map(str, array.shape))
@@ -236,7 +236,7 @@ def settled(array: np.ndarray, kind: Element | None) -> np.ndarray:
     if kind.kind == "string":
         return array.astype(str).astype(object)
     typed = array.astype(np.bool_) if kind is BOOLEAN else array.astype(kind.carrier)
-    return typed if kind.native else round_to(kind.name, typed)
+    return typed if kind.native else round_to(kind, typed)
 
 
 def _alike(first: Sequence[np.ndarray], second: Sequence[np.ndarray], kinds: Sequence[Element | None]) -> bool:

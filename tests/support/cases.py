@@ -113,7 +113,7 @@ def typed(name: str, values: Any) -> Typed:
     kind = element(name)
     with np.errstate(over="ignore"):
         array = np.asarray(values, kind.carrier)
-    return Typed(kind, array if kind.native else round_to(kind.name, array))
+    return Typed(kind, array if kind.native else round_to(kind, array))
 
 
 def random(name: str, *shape: int, low: float = -1, high: float = 1, seed: int = 0) -> Typed:
