@@ -14,11 +14,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from irexec.backend.convolution import float_weights, narrowed
+from irexec.backend.registry import fast_kernel
 from irexec.backend.workspace import BLOCK, scratch
+from irexec.ir.facts import Fact
+from irexec.reference.conv_transpose import add_bias, channels_first, filter_by_group
+from irexec.reference.windows import TransposedWindows
+from irexec.schema.convolution import BackpropAttributes, ConvTransposeAttributes
 
 Sizes = Sequence[int]
 Tap = tuple[int, tuple[int, ...]]
-ConvolveTransposed = Callable[[np.ndarray, Sizes, Sizes], np.ndarray]
+ConvolveTransposed = Callable[[np.ndarray, TransposedWindows], np.ndarray]
 
 
 def prepare_transposed(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> ConvolveTransposed:
@@ -57,7 +63,8 @@ def prepare_transposed(weights: np.ndarray, strides: Sizes, dilations: Sizes) ->
             _place(np.moveaxis(parts, (-1, -2), (0, 1)), taps, phase, into, strides, begins)
         result[...] = into
 
-    def run(x: np.ndarray, begins: Sizes, out_sizes: Sizes) -> np.ndarray:
+    def run(x: np.ndarray, placed: TransposedWindows) -> np.ndarray:
+        begins, out_sizes = placed.begins, placed.counts
         n, _, *sizes = x.shape
         spots = math.prod(sizes)
         out = np.zeros((n, groups, outputs, *out_sizes), x.dtype)
@@ -116,3 +123,63 @@ def _sum(parts: np.ndarray, taps: list[Tap]) -> tuple[np.ndarray, tuple[int, ...
         place = tuple(slice(at, at + size) for at, size in zip(start, sizes, strict=True))
         image[(slice(None), *place)] += parts[:, number]
     return image, (0,) * len(sizes)
+
+
+@fast_kernel("ConvolutionBackpropData", since=1)
+def convolution_backprop_data(
+    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
+) -> Callable[..., np.ndarray] | None:
+    """Known weights of one group."""
+    weights = float_weights(data, filter)
+    return None if weights is None else _prepared(weights[None], attributes)
+
+
+@fast_kernel("GroupConvolutionBackpropData", since=1)
+def group_convolution_backprop_data(
+    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
+) -> Callable[..., np.ndarray] | None:
+    """Known weights of several groups."""
+    weights = float_weights(data, filter)
+    return None if weights is None else _prepared(weights, attributes)
+
+
+def _prepared(weights: np.ndarray, attributes: BackpropAttributes) -> Callable[..., np.ndarray]:
+    kernel = weights.shape[3:]
+    convolve = prepare_transposed(weights, *attributes.steps(len(kernel)))
+
+    def run(data: np.ndarray, filter: np.ndarray, output_shape: np.ndarray | None = None) -> np.ndarray:
+        given = None if output_shape is None else [int(size) for size in output_shape]
+        placed = attributes.windows(data.shape[2:], kernel, given)
+        with np.errstate(all="ignore"):
+            return narrowed(convolve(data.astype(weights.dtype, copy=False), placed), data.dtype)
+
+    return run
+
+
+@fast_kernel("ConvTranspose", since="onednn")
+def conv_transpose(
+    input: Fact,
+    filter: Fact,
+    bias: Fact | None = None,
+    *,
+    attributes: ConvTransposeAttributes,
+    groups: int,
+    data_format: str,
+    filter_format: str | None,
+    weights_format: str | None,
+) -> Callable[..., np.ndarray] | None:
+    """Known weights, in any layout."""
+    known = float_weights(input, filter)
+    if known is None:
+        return None
+    weights = filter_by_group(known, groups, filter_format or weights_format or "XIO")
+    kernel = weights.shape[3:]
+    convolve = prepare_transposed(weights, *attributes.steps(len(kernel)))
+
+    def run(input: np.ndarray, filter: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+        data = channels_first(input.astype(weights.dtype, copy=False), data_format)
+        placed = attributes.windows(data.shape[2:], kernel)
+        with np.errstate(all="ignore"):
+            return narrowed(add_bias(convolve(data, placed), bias, data_format), input.dtype)
+
+    return run

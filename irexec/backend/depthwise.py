@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irexec.backend.workspace import padded, scratch
-from irexec.reference.windows import Pads, window_counts, windows
+from irexec.reference.windows import Pads, SlidingWindows, windows
 
 Sizes = Sequence[int]
 
@@ -28,7 +28,7 @@ _CACHED = 2 << 20
 _FEW = 3
 
 
-def prepare_depthwise(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Callable[[np.ndarray, Pads], np.ndarray]:
+def prepare_depthwise(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Callable[[np.ndarray, SlidingWindows], np.ndarray]:
     """The fast way for weights (G, 1, 1, kernel...), one channel in each group: a function of data and pads.
 
     Threads may share it. ``irexec.reference.convolution.convolve`` is the referee.
@@ -37,8 +37,8 @@ def prepare_depthwise(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> 
     matrix = weights.reshape(channels, *kernel)
     turned = np.moveaxis(np.ascontiguousarray(np.moveaxis(matrix, 0, -1)), -1, 0)
 
-    def run(x: np.ndarray, pads: Pads) -> np.ndarray:
-        counts = window_counts(x.shape[2:], kernel, strides, dilations, pads)
+    def run(x: np.ndarray, placed: SlidingWindows) -> np.ndarray:
+        counts, pads = placed.counts, placed.pads
         out = np.empty((len(x), channels, *counts), x.dtype)
         if not out.size:
             return out

@@ -217,7 +217,7 @@ def lrn_1(data: np.ndarray, axes: np.ndarray, *, alpha: float, beta: float, bias
     for axis in places:
         reach = (size - 1) // 2
         moved = pad(np.moveaxis(total, axis, -1), ((reach,), (reach,)))
-        total = np.moveaxis(windows(moved, (2 * reach + 1,), (1,), (1,)).sum(-1, dtype=data.dtype), -1, axis)
+        total = np.moveaxis(windows(moved, (2 * reach + 1,), (1,), (1,), (data.shape[axis],)).sum(-1, dtype=data.dtype), -1, axis)
     kind = data.dtype.type
     return data / (kind(bias) + kind(alpha / size ** len(places)) * total) ** kind(beta)
 

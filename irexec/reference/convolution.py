@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution, plainly: one product per group and a copy of every window.
+"""Convolution and transposed convolution: one product per group and a copy of every window.
 
 Data is (N, G*I, spatial...). Weights come split by group: (G, O, I, kernel...) forward, (G, I, O, kernel...)
 transposed; I and O count channels of one group. Any number of spatial axes, any numeric type; integers wrap.
@@ -6,22 +6,20 @@ transposed; I and O count channels of one group. Any number of spatial axes, any
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from irexec.reference.windows import Pads, extent, pad, tap_slices, window_counts, windows
-
-Sizes = Sequence[int]
+from irexec.reference.windows import SlidingWindows, TransposedWindows, pad, tap_slices, windows
 
 
-def convolve(x: np.ndarray, weights: np.ndarray, strides: Sizes, dilations: Sizes, pads: Pads, pad_value: float = 0) -> np.ndarray:
+def convolve(x: np.ndarray, weights: np.ndarray, placed: SlidingWindows, pad_value: float = 0) -> np.ndarray:
     """(N, G*I, spatial...) and (G, O, I, kernel...) to (N, G*O, counts...)."""
-    groups, outputs, _, *kernel = weights.shape
-    counts = window_counts(x.shape[2:], kernel, strides, dilations, pads)
-    view = windows(pad(x, pads, pad_value), kernel, strides, dilations, counts)
-    return multiply_columns(columns(view, len(counts), groups), weights).reshape(len(x), groups * outputs, *counts)
+    groups, outputs = weights.shape[:2]
+    view = windows(pad(x, placed.pads, pad_value), placed.kernel, placed.strides, placed.dilations, placed.counts)
+    matrix = columns(view, len(placed.counts), groups)
+    return multiply_columns(matrix, weights).reshape(len(x), groups * outputs, *placed.counts)
 
 
 def columns(view: np.ndarray, rank: int, groups: int) -> np.ndarray:
@@ -40,47 +38,34 @@ def multiply_columns(matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return result
 
 
-def natural_sizes(sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes) -> tuple[int, ...]:
-    """The spatial sizes of a transposed convolution before anything is cut: ``stride * (in - 1) + dilation * (K - 1) + 1``.
-
-    An axis of size 0 counts as 1 here, as in OpenVINO's shape inference.
-    """
-    return tuple(s * max(0, n - 1) + extent(k, d) for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True))
-
-
-def convolve_transposed(
-    x: np.ndarray, weights: np.ndarray, strides: Sizes, dilations: Sizes, begins: Sizes, out_sizes: Sizes
-) -> np.ndarray:
-    """(N, G*I, spatial...) and (G, I, O, kernel...) to (N, G*O, out_sizes...).
-
-    ``begins`` is what is cut at the start of the natural result; ``out_sizes`` may reach beyond its end,
-    where the result is zero.
-    """
+def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWindows) -> np.ndarray:
+    """(N, G*I, spatial...) and (G, I, O, kernel...) to (N, G*O, counts...)."""
     n, _, *sizes = x.shape
     groups, inputs, outputs, *kernel = weights.shape
     matrix = weights.reshape(groups, inputs, outputs * math.prod(kernel)).transpose(0, 2, 1)
     with np.errstate(all="ignore"):
         parts = np.matmul(matrix, x.reshape(n, groups, inputs, math.prod(sizes)))
     parts = parts.reshape(n, groups * outputs, *kernel, *sizes)
-    natural = natural_sizes(sizes, kernel, strides, dilations)
-    reach = [max(size, b + out) for size, b, out in zip(natural, begins, out_sizes, strict=True)]
-    full = np.zeros((n, groups * outputs, *reach), parts.dtype)
+    # The result may end behind the natural one, where it is zero.
+    whole = [max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)]
+    full = np.zeros((n, groups * outputs, *whole), parts.dtype)
     for tap in np.ndindex(*kernel):
-        full[(slice(None), slice(None), *tap_slices(tap, sizes, strides, dilations))] += parts[(slice(None), slice(None), *tap)]
-    inner = tuple(slice(b, b + out) for b, out in zip(begins, out_sizes, strict=True))
-    return np.ascontiguousarray(full[(slice(None), slice(None), *inner)])
+        taps = (slice(None), slice(None), *tap_slices(tap, sizes, placed.strides, placed.dilations))
+        full[taps] += parts[(slice(None), slice(None), *tap)]
+    kept = tuple(slice(begin, begin + out) for begin, out in zip(placed.begins, placed.counts, strict=True))
+    return np.ascontiguousarray(full[(slice(None), slice(None), *kept)])
 
 
-def convolve_bits(x: np.ndarray, bits: np.ndarray, strides: Sizes, dilations: Sizes, pads: Pads, pad_value: float) -> np.ndarray:
-    """Points where data and bits agree, less those where they do not: (N, I, Y, X) and (O, I, kernel...) to (N, O, ...).
+def convolve_bits(x: np.ndarray, bits: np.ndarray, placed: SlidingWindows, pad_value: float) -> np.ndarray:
+    """Points where data and bits agree, minus those where they do not: (N, I, Y, X) and (O, I, kernel...) to (N, O, ...).
 
     Data that is neither 0 nor 1 agrees with nothing; the padding has the value ``pad_value`` in the data's type.
     """
-    padded = pad(x, pads, x.dtype.type(pad_value))
-    nothing: Pads = ((0,) * len(strides), (0,) * len(strides))
+    padded = pad(x, placed.pads, x.dtype.type(pad_value))
+    unpadded = dataclasses.replace(placed, pads_begin=(0, 0), pads_end=(0, 0))
     ones, zeros = ((padded == bit).astype(np.float64) for bit in (1, 0))
     weights = bits[None].astype(np.float64)
-    agree = convolve(ones, weights, strides, dilations, nothing) + convolve(zeros, 1 - weights, strides, dilations, nothing)
+    agree = convolve(ones, weights, unpadded) + convolve(zeros, 1 - weights, unpadded)
     balance = 2 * agree - math.prod(bits.shape[1:])
     whole: np.ndarray = balance if x.dtype.kind == "f" else balance.astype(np.int64)
     return whole.astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Deformable convolution: every point of every window is sampled where an offset moves it, between pixels linearly.
+"""Deformable convolution: every point of every window is moved by an offset and sampled with linear interpolation.
 
 Works in any number of spatial axes: between pixels it is the product of one linear weight per axis.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irexec.reference.convolution import multiply_columns
-from irexec.reference.windows import Pads
+from irexec.reference.windows import SlidingWindows
 
 Sizes = Sequence[int]
 
@@ -21,9 +21,7 @@ def convolve_deformable(
     offsets: np.ndarray,
     weights: np.ndarray,
     mask: np.ndarray | None,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
+    placed: SlidingWindows,
     deformable_groups: int,
     zero_pad: bool,
 ) -> np.ndarray:
@@ -35,28 +33,27 @@ def convolve_deformable(
     groups, outputs, inputs, *kernel = weights.shape
     n, channels, *sizes = x.shape
     counts = offsets.shape[2:]
-    points, spots = math.prod(kernel), math.prod(counts)
-    steps = offsets.reshape(n, deformable_groups, points, len(sizes), *counts)
-    where = [
-        base + np.moveaxis(steps, 3, 0)[axis] for axis, base in enumerate(_grid(kernel, counts, strides, dilations, pads[0], offsets.dtype))
-    ]
-    flat = [axis.reshape(n, deformable_groups, points * spots) for axis in where]
+    points, positions = math.prod(kernel), math.prod(counts)
+    moves = np.moveaxis(offsets.reshape(n, deformable_groups, points, len(sizes), *counts), 3, 0)
+    coordinates = [base + move for base, move in zip(_grid(placed, counts, offsets.dtype), moves, strict=True)]
+    flat = [axis.reshape(n, deformable_groups, points * positions) for axis in coordinates]
     per_group = channels // deformable_groups
     sampled = sample(x.reshape(n, deformable_groups, per_group, *sizes), flat, zero_pad)
     if mask is not None:
-        sampled = sampled * mask.reshape(n, deformable_groups, 1, points * spots)
-    matrix = sampled.reshape(n, groups, inputs * points, spots)
+        sampled = sampled * mask.reshape(n, deformable_groups, 1, points * positions)
+    matrix = sampled.reshape(n, groups, inputs * points, positions)
     return multiply_columns(matrix, weights).reshape(n, groups * outputs, *counts)
 
 
-def _grid(kernel: Sizes, counts: Sizes, strides: Sizes, dilations: Sizes, begins: Sizes, dtype: np.dtype) -> list[np.ndarray]:
-    """For each axis where the points stand before they are moved, shaped to broadcast as (K, counts...)."""
-    taps = np.indices(kernel).reshape(len(kernel), -1)
+def _grid(placed: SlidingWindows, counts: Sizes, dtype: np.dtype) -> list[np.ndarray]:
+    """For each axis the coordinates of the points before they are moved, shaped to broadcast as (K, counts...)."""
+    rank = len(placed.kernel)
+    taps = np.indices(placed.kernel).reshape(rank, -1)
     grids = []
     for axis, count in enumerate(counts):
-        starts = np.arange(count) * strides[axis] - begins[axis]
-        along = starts.reshape([count if i == axis else 1 for i in range(len(counts))])
-        grids.append((taps[axis].reshape(-1, *[1] * len(counts)) * dilations[axis] + along).astype(dtype))
+        starts = np.arange(count) * placed.strides[axis] - placed.pads_begin[axis]
+        along = starts.reshape([count if i == axis else 1 for i in range(rank)])
+        grids.append((taps[axis].reshape(-1, *[1] * rank) * placed.dilations[axis] + along).astype(dtype))
     return grids
 
 

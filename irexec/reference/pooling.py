@@ -1,4 +1,4 @@
-"""Windows reduced to their greatest or to their mean, over any number of spatial axes.
+"""Windows reduced to their maximum or to their mean, over any number of spatial axes.
 
 Loops run over the points of the window; every step is one operation on the whole map.
 """
@@ -11,38 +11,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irexec.reference.windows import Pads, extent, pad, tap_slices
+from irexec.reference.windows import SlidingWindows, effective_kernel_size, pad, tap_slices
 
 Sizes = Sequence[int]
 
 
 def lowest(dtype: np.dtype) -> float | int:
-    """The least finite number of a type: what a greatest starts from, and ends with where a window lies beside the data."""
+    """The lowest finite value of a type: what a maximum starts from, and stays where a window lies beside the data."""
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _stretched(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes, value: float) -> np.ndarray:
-    """``x`` padded, at the end also by what windows reach beyond the padding when counts are rounded up."""
-    begins, ends = pads
-    sizes = x.shape[2:]
-    reach = [(n - 1) * s + extent(k, d) for n, s, k, d in zip(counts, strides, kernel, dilations, strict=True)]
-    more = tuple(max(e, r - size - b) for e, r, size, b in zip(ends, reach, sizes, begins, strict=True))
-    return pad(x, (begins, more), value)
+def _padded(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
+    """``x`` padded, at the end also by as much as the last windows reach beyond the padding when counts are rounded up."""
+    axes = zip(w.counts, w.strides, w.kernel, w.dilations, strict=True)
+    covered = [(count - 1) * stride + effective_kernel_size(kernel, dilation) for count, stride, kernel, dilation in axes]
+    ends = zip(w.pads_end, covered, x.shape[2:], w.pads_begin, strict=True)
+    return pad(x, (w.pads_begin, tuple(max(end, span - size - begin) for end, span, size, begin in ends)), value)
 
 
-def max_pool(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
-    """The greatest of each window; padding never wins, NaN only where there is nothing else. One axis after the other."""
-    shape = (*x.shape[:2], *counts)
+def max_pool(x: np.ndarray, w: SlidingWindows) -> np.ndarray:
+    """The maximum of each window; padding never wins, NaN only where there is nothing else. One axis after the other."""
+    shape = (*x.shape[:2], *w.counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    stretched = _stretched(x, kernel, strides, dilations, pads, counts, lowest(x.dtype))
-    return _reduced(np.fmax if x.dtype.kind == "f" else np.maximum, stretched, kernel, strides, dilations, counts)
+    return _reduce(np.fmax if x.dtype.kind == "f" else np.maximum, _padded(x, w, lowest(x.dtype)), w)
 
 
-def _reduced(function: np.ufunc, padded: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, counts: Sizes) -> np.ndarray:
-    """The points of each window brought to one number by a function of two; one axis after the other."""
+def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.ndarray:
+    """The points of each window combined by a function of two; one axis after the other."""
     result = padded
-    for axis, (taps, count, stride, dilation) in enumerate(zip(kernel, counts, strides, dilations, strict=True), 2):
+    for axis, (taps, count, stride, dilation) in enumerate(zip(w.kernel, w.counts, w.strides, w.dilations, strict=True), 2):
         slices = [(slice(None),) * axis + tap_slices((tap,), (count,), (stride,), (dilation,)) for tap in range(taps)]
         reduced = result[slices[0]].copy() if taps == 1 else function(result[slices[0]], result[slices[1]])
         for index in slices[2:]:
@@ -51,43 +49,40 @@ def _reduced(function: np.ufunc, padded: np.ndarray, kernel: Sizes, strides: Siz
     return result
 
 
-def max_pool_indices(
-    x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes, axis: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest of each window and where it stands in ``x``, flattened from ``axis`` on; the first of equals.
+def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """The maximum of each window and its index in ``x`` flattened from ``axis`` on; the first of equals.
 
-    NaN counts only where there is nothing else; of a window beside the data it is where its channel begins.
+    NaN counts only where there is nothing else; of a window beside the data it is the index at which its channel begins.
     """
-    shape = (*x.shape[:2], *counts)
+    shape = (*x.shape[:2], *w.counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
-    places = np.broadcast_to(flat, x.shape)
-    values = _stretched(x, kernel, strides, dilations, pads, counts, lowest(x.dtype))
-    numbers = _stretched(places, kernel, strides, dilations, pads, counts, -1)
+    positions = np.broadcast_to(flat, x.shape)
+    padded_values, padded_positions = _padded(x, w, lowest(x.dtype)), _padded(positions, w, -1)
     best = np.full(shape, lowest(x.dtype), x.dtype)
-    where = np.full(shape, -1, np.int64)
-    for tap in itertools.product(*map(range, kernel)):
-        index = (slice(None), slice(None), *tap_slices(tap, counts, strides, dilations))
-        value, number = values[index], numbers[index]
-        better = (number >= 0) & ((value > best) | (where < 0) | (np.isnan(best) & ~np.isnan(value)))
+    found = np.full(shape, -1, np.int64)
+    for tap in itertools.product(*map(range, w.kernel)):
+        index = (slice(None), slice(None), *tap_slices(tap, w.counts, w.strides, w.dilations))
+        value, position = padded_values[index], padded_positions[index]
+        better = (position >= 0) & ((value > best) | (found < 0) | (np.isnan(best) & ~np.isnan(value)))
         best = np.where(better, value, best)
-        where = np.where(better, number, where)
-    first = places[(slice(None), slice(None), *(slice(0, 1),) * len(kernel))]
-    return best, np.where(where < 0, first, where) if first.size else where
+        found = np.where(better, position, found)
+    first = positions[(slice(None), slice(None), *(slice(0, 1),) * len(w.kernel))]
+    return best, np.where(found < 0, first, found) if first.size else found
 
 
-def window_sums(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
+def window_sums(x: np.ndarray, w: SlidingWindows) -> np.ndarray:
     """The sum of each window, padding counted as 0; one axis after the other."""
-    shape = (*x.shape[:2], *counts)
+    shape = (*x.shape[:2], *w.counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    return _reduced(np.add, _stretched(x, kernel, strides, dilations, pads, counts, 0), kernel, strides, dilations, counts)
+    return _reduce(np.add, _padded(x, w, 0), w)
 
 
-def window_populations(sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads, counts: Sizes) -> np.ndarray:
-    """How many points of each window (counts...) lie on the data."""
+def window_populations(sizes: Sizes, w: SlidingWindows) -> np.ndarray:
+    """The number of points of each window (counts...) that lie on the data."""
     total = np.ones((), np.int64)
-    for size, k, s, d, b, n in zip(sizes, kernel, strides, dilations, pads[0], counts, strict=True):
-        points = np.arange(n)[:, None] * s - b + np.arange(k)[None, :] * d
+    for size, k, s, d, begin, count in zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.counts, strict=True):
+        points = np.arange(count)[:, None] * s - begin + np.arange(k)[None, :] * d
         total = total[..., None] * ((points >= 0) & (points < size)).sum(1)
     return total
 
@@ -113,21 +108,21 @@ def adaptive_mean(x: np.ndarray, counts: Sizes) -> np.ndarray:
 
 
 def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest of each adaptive window, and its place in the flattened spatial axes; the first of equals."""
+    """The maximum of each adaptive window, and its index in the flattened spatial axes; the first of equals."""
     rank = len(counts)
     flat = np.arange(math.prod(x.shape[2:]), dtype=np.int64).reshape(x.shape[2:])
-    values, numbers, valid = x, flat, np.ones((), np.bool_)
+    values, positions, valid = x, flat, np.ones((), np.bool_)
     for i, out in enumerate(counts):
         index, inside = adaptive_windows(x.shape[2 + i], out)
         values = np.take(values, index, 2 + 2 * i)
-        numbers = np.take(numbers, index, 2 * i)
+        positions = np.take(positions, index, 2 * i)
         valid = valid[..., None, None] & inside
     order = [2 * i for i in range(rank)] + [2 * i + 1 for i in range(rank)]
-    window = math.prod(numbers.shape[1::2])
+    window = math.prod(positions.shape[1::2])
     values = values.transpose(0, 1, *(2 + o for o in order)).reshape(*x.shape[:2], *counts, window)
-    numbers = numbers.transpose(order).reshape(*counts, window)
+    positions = positions.transpose(order).reshape(*counts, window)
     valid = valid.transpose(order).reshape(*counts, window)
     masked = np.where(valid, values, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
     best = masked.argmax(-1)[..., None]
-    places = np.take_along_axis(np.broadcast_to(numbers, masked.shape), best, -1)[..., 0]
-    return np.take_along_axis(masked, best, -1)[..., 0].astype(x.dtype), places
+    indices = np.take_along_axis(np.broadcast_to(positions, masked.shape), best, -1)[..., 0]
+    return np.take_along_axis(masked, best, -1)[..., 0].astype(x.dtype), indices

@@ -1,12 +1,14 @@
-"""Windows that slide over spatial axes: sizes, padding and strided views, for any number of axes.
+"""Windows that slide over spatial axes: padding and strided views, for any number of axes.
 
-Arrays are (N, C, spatial...). A window has ``kernel`` points per axis, ``dilation`` apart, and moves
-by ``stride``. Everything here is exact arithmetic on ints or a view; only ``pad`` copies.
+Arrays are (N, C, spatial...). A window has ``kernel`` points per axis, ``dilation`` apart, and moves by ``stride``.
+Everything here is arithmetic on ints or a view; only ``pad`` copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,37 +16,51 @@ Sizes = Sequence[int]
 Pads = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def extent(kernel: int, dilation: int) -> int:
-    """How far a window reaches along one axis, from its first point to its last, both included."""
-    return dilation * (kernel - 1) + 1
+@dataclass(frozen=True)
+class SlidingWindows:
+    """Where the windows of one operation lie; every field has one value per spatial axis.
 
-
-def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
-    """Padding (begin, end) that gives ``ceil(size / stride)`` windows; an odd one goes to the end if ``upper``."""
-    total = max(0, (-(-size // stride) - 1) * stride + extent(kernel, dilation) - size)
-    less = total // 2
-    return (less, total - less) if upper else (total - less, less)
-
-
-def resolve_pads(auto_pad: str, sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads_begin: Sizes, pads_end: Sizes) -> Pads:
-    """Padding (begins, ends) of a forward window operation by the rule ``auto_pad``, in lower case.
-
-    "explicit" gives the pads as they are (empty: zeros), "valid" zeros, "same_upper" and "same_lower" what
-    ``same_pads`` says; the given pads are ignored then.
+    Attributes:
+        kernel: points of the window.
+        strides: distance from one window to the next.
+        dilations: distance between neighbouring points of a window.
+        pads_begin, pads_end: padding before and behind the data.
+        counts: number of windows, that is the sizes of the result.
     """
-    rank = len(sizes)
-    if auto_pad in ("same_upper", "same_lower"):
-        pairs = [same_pads(*axis, upper=auto_pad == "same_upper") for axis in zip(sizes, kernel, strides, dilations, strict=True)]
-        return tuple(b for b, _ in pairs), tuple(e for _, e in pairs)
-    if auto_pad == "valid":
-        return (0,) * rank, (0,) * rank
-    return tuple(pads_begin) or (0,) * rank, tuple(pads_end) or (0,) * rank
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads_begin: tuple[int, ...]
+    pads_end: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def pads(self) -> Pads:
+        return self.pads_begin, self.pads_end
 
 
-def window_counts(sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> tuple[int, ...]:
-    """How many windows fit along each axis once it is padded (rounded down; never below 0)."""
-    axes = zip(sizes, kernel, strides, dilations, *pads, strict=True)
-    return tuple(max(0, (size + b + e - extent(k, d)) // s + 1) for size, k, s, d, b, e in axes)
+@dataclass(frozen=True)
+class TransposedWindows:
+    """Where the windows of a transposed convolution lie on its result; every field has one value per spatial axis.
+
+    Attributes:
+        strides, dilations: as for SlidingWindows, on the result.
+        begins: what is cropped at the start of the natural result.
+        natural: the sizes before anything is cropped.
+        counts: the sizes of the result; beyond the end of the natural result it is zero.
+    """
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    natural: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def effective_kernel_size(kernel: Any, dilation: int) -> Any:
+    """The span of a window along one axis, from its first point to its last, both included; for an int or any other arithmetic size."""
+    return dilation * (kernel - 1) + 1
 
 
 def pad(x: np.ndarray, pads: Pads, value: float = 0) -> np.ndarray:
@@ -60,20 +76,15 @@ def pad(x: np.ndarray, pads: Pads, value: float = 0) -> np.ndarray:
     return padded
 
 
-def windows(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, counts: Sizes | None = None) -> np.ndarray:
-    """A read-only view (leading axes, counts..., kernel...) on an array that is padded already.
-
-    ``counts`` says how many windows are wanted per axis; as many as fit unless told. They must fit.
-    """
-    rank = len(kernel)
-    lead = x.ndim - rank
-    if counts is None:
-        counts = window_counts(x.shape[lead:], kernel, strides, dilations, ((0,) * rank, (0,) * rank))
-    steps = x.strides[lead:]
-    moves = tuple(step * s for step, s in zip(steps, strides, strict=True))
-    points = tuple(step * d for step, d in zip(steps, dilations, strict=True))
+def windows(x: np.ndarray, kernel: Sizes, strides: Sizes, dilations: Sizes, counts: Sizes) -> np.ndarray:
+    """A read-only view (leading axes, counts..., kernel...) on an array that is padded already; ``counts`` windows must fit."""
+    lead = x.ndim - len(kernel)
+    item_strides = x.strides[lead:]
+    between_windows = tuple(step * stride for step, stride in zip(item_strides, strides, strict=True))
+    between_points = tuple(step * dilation for step, dilation in zip(item_strides, dilations, strict=True))
     shape = (*x.shape[:lead], *counts, *kernel)
-    return np.lib.stride_tricks.as_strided(x, shape, (*x.strides[:lead], *moves, *points), writeable=False)
+    view_strides = (*x.strides[:lead], *between_windows, *between_points)
+    return np.lib.stride_tricks.as_strided(x, shape, view_strides, writeable=False)
 
 
 def tap_slices(tap: Sizes, counts: Sizes, strides: Sizes, dilations: Sizes) -> tuple[slice, ...]:

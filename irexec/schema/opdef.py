@@ -187,6 +187,11 @@ class OpDef:
             values[self.elements_parameter] = ElementTypes(elements)
         return values
 
+    def arguments(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Typed values of attributes by name as the kernel takes them: defaults added, those of a group in its dataclass."""
+        defaults = {a.parameter: a.default for a in self.attributes if not a.required}
+        return self._grouped(defaults | dict(attributes))
+
     def _grouped(self, values: dict[str, Any]) -> dict[str, Any]:
         """The values with those of each group put into its dataclass, which is left out where one is missing."""
         for parameter, group in self.groups.items():

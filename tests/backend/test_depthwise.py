@@ -1,4 +1,4 @@
-"""Depthwise convolution by its fast ways and plainly."""
+"""Fast depthwise convolution against the reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 
 from irexec.backend import depthwise
 from irexec.reference.convolution import convolve
+from irexec.reference.windows import SlidingWindows
+from irexec.schema.windows import window_count_or_zero
 
 
 @pytest.mark.parametrize("few", [0, 1000], ids=["whole images", "channels last"])
@@ -23,6 +25,8 @@ def test_random_geometry(monkeypatch: pytest.MonkeyPatch, few: int, cached: int)
         pads = tuple(rng.integers(0, 6, rank).tolist()), tuple(rng.integers(0, 6, rank).tolist())
         x = rng.standard_normal((images, channels, *sizes)).astype(np.float32)
         weights = rng.standard_normal((channels, 1, 1, *kernel)).astype(np.float32)
-        found = depthwise.prepare_depthwise(weights, strides, dilations)(x, pads)
-        expected = convolve(x, weights, strides, dilations, pads)
+        counts = tuple(map(window_count_or_zero, sizes, kernel, strides, dilations, *pads))
+        placed = SlidingWindows(kernel, strides, dilations, *pads, counts)
+        found = depthwise.prepare_depthwise(weights, strides, dilations)(x, placed)
+        expected = convolve(x, weights, placed)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=f"{x.shape} {kernel} {strides} {dilations} {pads}")

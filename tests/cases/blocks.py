@@ -19,7 +19,9 @@ ROWS = [
     facts_case("SpaceToBatch", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
     refuses("SpaceToBatch", 2, "f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is no multiple of 2", id="uneven"),
     refuses("SpaceToBatch", 2, "f32[2,4]", [2, 2], [0, 0], [0, 0], says="must begin with 1", id="blocks of the batch"),
-    refuses("SpaceToBatch", 2, "f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 numbers", id="too many blocks"),
+    refuses(
+        "SpaceToBatch", 2, "f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 values for data f32[2,4]", id="too many blocks"
+    ),
     case("BatchToSpace", 2, random("f32", 12, 2, 2), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
     case("BatchToSpace", 2, random("f32", 6, 2, 2), [1, 2, 3], [0, 1, 0], [0, 0, 2], id="crops"),
     case("BatchToSpace", 2, random("f32", 6, 1), [1, 3], [0, 0], [0, 0], id="rank 2"),
@@ -113,7 +115,7 @@ ROWS += [
         strides="1, 1",
         rates="1, 1",
         auto_pad="valid",
-        says="sizes [1] must be two",
+        says="sizes has length 1, expected 2: for rows and columns",
         id="one size",
     ),
     case("Col2Im", 15, random("f32", 2, 8, 6), [3, 4], [2, 2], id="plain", **PLAIN),

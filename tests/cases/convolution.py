@@ -124,15 +124,15 @@ CONVOLUTION_FACTS = [
 CONVOLUTION_REFUSED = [
     refuses("Convolution", 1, X, random("f32", 3, 4, 3, 3), **PLAIN, says="data has 2 channels, the filter takes 4", id="channels"),
     refuses("Convolution", 1, X, random("f32", 3, 2, 3), **PLAIN, says="data of rank 4 does not go with a filter of rank 3", id="ranks"),
-    refuses("Convolution", 1, random("f32", 2, 2), random("f32", 2, 2), **PLAIN, says="data has rank 2, expected 3 to 5", id="rank 2"),
-    refuses("Convolution", 1, X, W, **(PLAIN | {"strides": "1"}), says="strides has 1 numbers for 2 spatial axes", id="too few strides"),
-    refuses("Convolution", 1, X, W, **(PLAIN | {"pads_end": "1, 1, 1"}), says="pads_end has 3 numbers for 2 spatial axes",
+    refuses("Convolution", 1, random("f32", 2, 2), random("f32", 2, 2), **PLAIN, says="data has rank 2, expected 3, 4 or 5", id="rank 2"),
+    refuses("Convolution", 1, X, W, **(PLAIN | {"strides": "1"}), says="strides has length 1, expected 2: one value for each spatial axis", id="too few strides"),
+    refuses("Convolution", 1, X, W, **(PLAIN | {"pads_end": "1, 1, 1"}), says="pads_end has length 3, expected 2: one value for each spatial axis",
              id="too many pads"),
     refuses("Convolution", 1, X, random("f32", 1, 2, 7, 1), **PLAIN, says="does not fit into size 6 padded by 0 and 0",
              id="kernel too large"),
     refuses("Convolution", 1, X, random("f32", 1, 2, 0, 1), **PLAIN, says="spatial size of 0", id="no kernel"),
     refuses("Convolution", 1, X, random("f64", 3, 2, 3, 3), **PLAIN, says="element types f32 and f64 differ", id="types"),
-    refuses("Convolution", 1, np.ones((1, 1, 3), bool), np.ones((1, 1, 1), bool), **PLAIN_1D, says="boolean is not numeric", id="boolean"),
+    refuses("Convolution", 1, np.ones((1, 1, 3), bool), np.ones((1, 1, 1), bool), **PLAIN_1D, says="data has element type boolean, expected a numeric type", id="boolean"),
 ]  # fmt: skip
 
 XG = random("f32", 2, 4, 5, 5)

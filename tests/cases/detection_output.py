@@ -204,7 +204,7 @@ for since in (1, 8):
         refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", "f32[1,9]", "f32[1,20]", **three, says="aux_class_preds has 9 numbers", id="additional scores"),
         refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", "f32[1,10]", "f32[1,24]", **three, says="aux_box_preds has 24 numbers", id="additional offsets"),
         refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", **three | {"keep_top_k": ""}, says="keep_top_k is empty", id="no keep_top_k"),
-        refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", **three | {"code_type": "CENTRE"}, says="'CENTRE' is none of", id="code_type"),
+        refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,20]", **three | {"code_type": "CENTRE"}, says="attribute 'code_type': 'CENTRE' is not one of caffe.PriorBoxParameter.CORNER, caffe.PriorBoxParameter.CENTER_SIZE, CORNER, CENTER_SIZE", id="code_type"),
     ]  # fmt: skip
 ROWS += [
     # By hand: without boxes nothing is found.

@@ -119,7 +119,14 @@ ROWS += [
     case("AdaptiveAvgPool", 8, X, [1, 1], id="global"),
     facts_case("AdaptiveAvgPool", 8, "f32[?,2,?,7]", [3, 2], id="dynamic"),
     facts_case("AdaptiveAvgPool", 8, "f32[1,2,6,7]", "i64[2]", id="sizes unknown"),
-    refuses("AdaptiveAvgPool", 8, "f32[1,2,6,7]", [3], says="output_shape has 1 numbers for 2 spatial axes", id="too few sizes"),
+    refuses(
+        "AdaptiveAvgPool",
+        8,
+        "f32[1,2,6,7]",
+        [3],
+        says="output_shape has length 1, expected 2: one value for each spatial axis",
+        id="too few sizes",
+    ),
     case("AdaptiveMaxPool", 8, X, [3, 2], index_element_type="i32", id="2-D"),
     case("AdaptiveMaxPool", 8, X, [4, 5], index_element_type="i32", id="2-D uneven"),
     case("AdaptiveMaxPool", 8, random("f32", 2, 3, 7), [3], index_element_type="i32", id="1-D"),
@@ -149,7 +156,7 @@ for since in (1, 8, 14):
             since,
             "boolean[1,2,6,6]",
             **texts(**({} if since == 1 else {"dilations": "1, 1"})),
-            says="is no number",
+            says="data has element type boolean, expected a numeric type",
             id="booleans",
         ),
     ]
@@ -176,6 +183,13 @@ ROWS += [
     case("AdaptiveAvgPool", 8, random("f32", 1, 2, 3, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="no windows"),
     case("AdaptiveAvgPool", 8, random("f32", 1, 1, 2), [5], id="more windows than numbers"),
     case("AdaptiveMaxPool", 8, random("f32", 1, 1, 2), [5], index_element_type="i32", id="more windows than numbers"),
-    refuses("AdaptiveMaxPool", 8, "f32[1,2,6,7]", [3], says="output_shape has 1 numbers for 2 spatial axes", id="too few sizes"),
+    refuses(
+        "AdaptiveMaxPool",
+        8,
+        "f32[1,2,6,7]",
+        [3],
+        says="output_shape has length 1, expected 2: one value for each spatial axis",
+        id="too few sizes",
+    ),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "AdaptiveAvgPool", "AdaptiveMaxPool")]

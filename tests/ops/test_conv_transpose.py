@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
+from irexec.backend.registry import find_fast_kernel
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
 
@@ -22,7 +23,7 @@ OUTPUT_PADDINGS = ((0, 0), (1, 2))
 
 # strides, dilations, pads_begin, pads_end: with a kernel of 4 x 3 the total padding of same_* is odd on one axis, even on the other;
 # the second has a stride beyond the kernel.
-PLACES = (((1, 2), (2, 1), (1, 0), (0, 2)), ((5, 4), (1, 1), (1, 1), (1, 0)))
+GEOMETRIES = (((1, 2), (2, 1), (1, 0), (0, 2)), ((5, 4), (1, 1), (1, 1), (1, 0)))
 KERNEL = (4, 3)
 SIZES = (3, 4)
 INPUTS, OUTPUTS = 4, 3
@@ -50,12 +51,12 @@ def text(numbers):
     return ", ".join(map(str, numbers))
 
 
-@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("auto_pad", AUTO_PADS)
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("output_padding", OUTPUT_PADDINGS)
-def test_every_layout_gives_what_explicit_pads_give(places, auto_pad, groups, output_padding):
-    strides, dilations, begins, ends = places
+def test_every_layout_gives_what_explicit_pads_give(geometry, auto_pad, groups, output_padding):
+    strides, dilations, begins, ends = geometry
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, INPUTS, *SIZES), np.float32)
     weights = rng.standard_normal((INPUTS, OUTPUTS, *KERNEL), np.float32)
@@ -63,18 +64,21 @@ def test_every_layout_gives_what_explicit_pads_give(places, auto_pad, groups, ou
     common = {"strides": strides, "dilations": dilations}
     begin, end = resolved(auto_pad, strides, dilations, begins, ends)
     by_group = weights.reshape(groups, INPUTS // groups, OUTPUTS, *KERNEL)
-    expected = GROUPED(data, by_group, **common, pads_begin=begin, pads_end=end, output_padding=output_padding)
+    explicit = common | {"pads_begin": begin, "pads_end": end, "output_padding": output_padding}
+    expected = GROUPED(data, by_group, **GROUPED.arguments(explicit))
     expected = expected + bias[:, None, None]
     attributes = common | {"pads_begin": begins, "pads_end": ends, "auto_pad": auto_pad, "groups": groups}
     for data_format, (name, layout) in itertools.product(DATA_FORMATS, FILTER_FORMATS):
-        given = attributes | {"data_format": data_format, name: layout, "output_padding": text(output_padding)}
+        given = ONEDNN.arguments(attributes | {"data_format": data_format, name: layout, "output_padding": text(output_padding)})
         x = data if data_format == "NCX" else np.ascontiguousarray(np.moveaxis(data, 1, -1))
         wanted = expected if data_format == "NCX" else np.moveaxis(expected, 1, -1)
         w = spread(weights, layout)
         np.testing.assert_allclose(ONEDNN(x, w, bias, **given), wanted, rtol=1e-5, atol=1e-5)
         facts = Fact.of(x), Fact.of(w), Fact.of(bias)
-        assert ONEDNN.shape_function(*facts, **given).shape == wanted.shape
-        np.testing.assert_allclose(ONEDNN.bind_rule(*facts, **given)(x, w, bias), wanted, rtol=1e-5, atol=1e-5)
+        assert ONEDNN.infer(facts, given).shape == wanted.shape
+        fast = find_fast_kernel(ONEDNN, facts, given)
+        assert fast is not None
+        np.testing.assert_allclose(fast(x, w, bias), wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("version", ["onednn", "opset1", "opset17", "extension", ""])

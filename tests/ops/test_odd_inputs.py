@@ -52,14 +52,14 @@ def _odd_attributes(rng: random.Random, texts: dict[str, str]) -> dict[str, str]
 def test_rules_answer_or_refuse(definition: OpDef) -> None:
     rng = random.Random(f"{definition.type}-{definition.since}")
     rows = _ROWS[definition.type, definition.since]
-    handed = {name: {} for name, kind in definition.injected.items() if kind is Variables}
+    injected = {name: {} for name, kind in definition.injected.items() if kind is Variables}
     for _ in range(300):
         row = rng.choice(rows)
         facts = [_odd_fact(rng, Fact(x.element, x.array.shape, x.array)) for x in row.inputs]
         texts = _odd_attributes(rng, row.attributes)
         try:
             attributes = definition.read_attributes(texts)
-            definition.shape_function(*facts, **attributes, **handed)
+            definition.infer(facts, attributes | injected)
         except OpError:
             continue
         except Exception as error:

@@ -6,9 +6,8 @@ from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, Dim
 from irexec.ir.facts import Fact
-from irexec.ops.convolution import group_count
-from irexec.reference.windows import resolve_pads, same_pads, window_counts
-from irexec.schema.window_sizes import transposed_size, window_size
+from irexec.schema.channels import group_count
+from irexec.schema.windows import natural_size, resolve_pads, same_pads, window_count, window_count_or_zero
 
 
 @pytest.mark.parametrize(
@@ -26,26 +25,26 @@ from irexec.schema.window_sizes import transposed_size, window_size
     ],
 )
 def test_windows_that_fit(size, kernel, stride, dilation, expected):
-    assert window_size(size, kernel, stride, dilation, 0, 0) == expected
+    assert window_count(size, kernel, stride, dilation, 0, 0) == expected
 
 
 def test_rounding_up_adds_a_window_that_reaches_beyond():
-    assert window_size(10, 3, 2, 1, 0, 0) == 4
-    assert window_size(10, 3, 2, 1, 0, 0, ceil=True) == 5
-    assert window_size(11, 3, 2, 1, 0, 0, ceil=True) == 5
+    assert window_count(10, 3, 2, 1, 0, 0) == 4
+    assert window_count(10, 3, 2, 1, 0, 0, ceil=True) == 5
+    assert window_count(11, 3, 2, 1, 0, 0, ceil=True) == 5
 
 
 @pytest.mark.parametrize(("size", "kernel"), [(2, 3), (Dim(0, 2), 3), (2, Dim(3, None)), (5, 0)])
 def test_a_window_that_cannot_fit_is_refused(size, kernel):
     with pytest.raises(OpError):
-        window_size(size, kernel, 1, 1, 0, 0)
+        window_count(size, kernel, 1, 1, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("size", "kernel", "expected"), [(4, 3, 9), (0, 3, 3), (Dim(2, 4), 3, Dim(5, 9)), (4, Dim(1, 3), Dim(7, 9)), (ANY, 3, Dim(3, None))]
 )
 def test_natural_sizes_of_a_transposed_convolution(size, kernel, expected):
-    assert transposed_size(size, kernel, 2, 1) == expected
+    assert natural_size(size, kernel, 2, 1) == expected
 
 
 def test_same_pads_give_the_size_by_the_stride():
@@ -56,7 +55,7 @@ def test_same_pads_give_the_size_by_the_stride():
                     begin, end = same_pads(size, kernel, stride, dilation, True)
                     assert same_pads(size, kernel, stride, dilation, False) == (end, begin)
                     assert end - begin in (0, 1)
-                    assert window_counts([size], [kernel], [stride], [dilation], ((begin,), (end,))) == (-(-size // stride),)
+                    assert window_count_or_zero(size, kernel, stride, dilation, begin, end) == -(-size // stride)
 
 
 def test_explicit_pads_may_be_left_out():

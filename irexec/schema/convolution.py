@@ -1,0 +1,182 @@
+"""The attributes of convolutions, forward and transposed: one object for the reference kernel, the shape rule and the fast kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from irexec.errors import check
+from irexec.ir.dims import Size, at_least, at_most
+from irexec.reference.windows import Pads, SlidingWindows, TransposedWindows, effective_kernel_size
+from irexec.schema.attributes import NonNegatives, Positives
+from irexec.schema.windows import (
+    AutoPad,
+    check_list,
+    cropped_size,
+    known_sizes,
+    natural_size,
+    per_axis,
+    resolve_pads,
+    same_count,
+    window_count,
+)
+
+# Winograd's transforms cost a few units in the last place of the largest products.
+TOLERANCE = 2e-5
+
+
+@dataclass(frozen=True)
+class _SpatialAttributes:
+    """What every convolution has; an empty list means ones (strides, dilations) or zeros (pads), as OpenVINO reads it."""
+
+    strides: Positives
+    pads_begin: NonNegatives
+    pads_end: NonNegatives
+    dilations: Positives
+
+    def check_lengths(self, rank: int) -> None:
+        """Raise OpError unless every spatial list has one value for each spatial axis, or none.
+
+        That holds for pads that ``auto_pad`` makes irrelevant too, as in OpenVINO.
+        """
+        for field in fields(self):
+            values = getattr(self, field.name)
+            if isinstance(values, tuple):
+                check_list(values, rank, field.name)
+
+    def steps(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Strides and dilations, one for each of ``rank`` spatial axes."""
+        return per_axis(self.strides, rank, 1), per_axis(self.dilations, rank, 1)
+
+
+@dataclass(frozen=True)
+class ConvolutionAttributes(_SpatialAttributes):
+    """Convolution-1, GroupConvolution-1 and all others with forward windows; the pads count only where ``auto_pad`` is explicit."""
+
+    auto_pad: AutoPad = "explicit"
+
+    def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
+        """The spatial sizes of the result for data and kernel of these spatial sizes.
+
+        Raises:
+            OpError: the kernel does not fit.
+        """
+        rank = len(sizes)
+        strides, dilations = self.steps(rank)
+        if self.auto_pad in ("same_upper", "same_lower"):
+            return tuple(map(same_count, sizes, strides))
+        explicit = self.auto_pad == "explicit"
+        begins, ends = (per_axis(pads if explicit else (), rank, 0) for pads in (self.pads_begin, self.pads_end))
+        return tuple(map(window_count, sizes, kernel, strides, dilations, begins, ends))
+
+    def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> SlidingWindows:
+        """Where the windows lie on data of these spatial sizes."""
+        strides, dilations = self.steps(len(sizes))
+        pads = resolve_pads(self.auto_pad, sizes, kernel, strides, dilations, self.pads_begin, self.pads_end)
+        return SlidingWindows(tuple(kernel), strides, dilations, *pads, known_sizes(self.output_sizes(sizes, kernel)))
+
+
+@dataclass(frozen=True)
+class BackpropAttributes(_SpatialAttributes):
+    """ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1.
+
+    The odd rules are those that OpenVINO's CPU plugin and shape inference keep, where the prose of the specification says
+    otherwise. ``out`` is a spatial size of the result, ``natural`` its size before it is cropped, ``begin`` what is cropped
+    at its start:
+
+    - with an ``output_shape`` input, T = max(0, natural - out + output_padding) is cropped. same_upper crops the larger
+      half first, same_lower last; explicit crops ``pads_begin`` as given (it is not ignored), valid nothing;
+    - without one, same_upper, same_lower and valid crop nothing and ignore the given pads;
+    - an ``output_shape`` or ``output_padding`` that reaches beyond the natural end gives zeros there.
+    """
+
+    auto_pad: AutoPad = "explicit"
+    output_padding: NonNegatives = ()
+
+    def natural_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
+        """The spatial sizes before cropping."""
+        return tuple(map(natural_size, sizes, kernel, *self.steps(len(sizes))))
+
+    def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
+        """The spatial sizes of the result where there is no ``output_shape`` input; OpError if the pads crop more than there is."""
+        rank = len(sizes)
+        paddings = per_axis(self.output_padding, rank, 0)
+        return tuple(map(cropped_size, self.natural_sizes(sizes, kernel), *self._explicit_pads(rank), paddings))
+
+    def windows(self, sizes: Sequence[int], kernel: Sequence[int], output_shape: Sequence[int] | None) -> TransposedWindows:
+        """What is cropped at the start of each spatial axis, and the sizes that result."""
+        rank = len(sizes)
+        natural = known_sizes(self.natural_sizes(sizes, kernel))
+        begins, _ = self._explicit_pads(rank)
+        outs = known_sizes(self.output_sizes(sizes, kernel)) if output_shape is None else tuple(output_shape)
+        if output_shape is not None and self.auto_pad in ("same_upper", "same_lower"):
+            paddings = per_axis(self.output_padding, rank, 0)
+            totals = [max(0, n - out + padding) for n, out, padding in zip(natural, outs, paddings, strict=True)]
+            begins = tuple(total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals)
+        return TransposedWindows(*self.steps(rank), begins, natural, outs)
+
+    def _explicit_pads(self, rank: int) -> Pads:
+        explicit = self.auto_pad == "explicit"
+        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(self.pads_end if explicit else (), rank, 0)
+
+
+@dataclass(frozen=True)
+class ConvTransposeAttributes(_SpatialAttributes):
+    """The spatial attributes of oneDNN Graph's ConvTranspose-1.
+
+    same_upper and same_lower crop T = max(0, dilation * (K - 1) + 1 - stride), the larger half last or first: as ONNX, the
+    opposite of ConvolutionBackpropData. ``output_padding`` does not enter T and shows more of the natural result. It may be
+    "None", or longer than there are spatial axes if the surplus is zero, as benchdnn writes it.
+    """
+
+    auto_pad: Literal["none", "same_upper", "same_lower", "valid"] = "none"
+    output_padding: str = ""
+
+    def paddings(self, rank: int) -> tuple[int, ...]:
+        """The values of ``output_padding``, one for each spatial axis.
+
+        Raises:
+            OpError: a value is not an integer or negative, there are too few, or a surplus one is not zero.
+        """
+        text = self.output_padding
+        if text.strip().lower() in ("", "none"):
+            return (0,) * rank
+        parts = [part.strip() for part in text.split(",")]
+        check(all(part.isascii() and part.isdigit() for part in parts), f"output_padding {text!r} is not a list of non-negative integers")
+        check(len(parts) >= rank, f"output_padding has length {len(parts)}, expected {rank}: one value for each spatial axis")
+        values = [int(part) for part in parts]
+        check(not any(values[rank:]), f"output_padding {text!r} has more values than {rank} spatial axes, and the surplus is not zero")
+        return tuple(values[:rank])
+
+    def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
+        """The spatial sizes of the result; OpError if the pads crop more than there is."""
+        rank = len(sizes)
+        strides, dilations = self.steps(rank)
+        paddings = self.paddings(rank)
+        if self.auto_pad in ("same_upper", "same_lower"):
+            kept = map(_same_size, sizes, kernel, strides, dilations)
+            return tuple(size + padding for size, padding in zip(kept, paddings, strict=True))
+        explicit = self.auto_pad == "none"
+        begins, ends = (per_axis(pads if explicit else (), rank, 0) for pads in (self.pads_begin, self.pads_end))
+        return tuple(map(cropped_size, map(natural_size, sizes, kernel, strides, dilations), begins, ends, paddings))
+
+    def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> TransposedWindows:
+        """What is cropped at the start of each spatial axis, and the sizes that result."""
+        strides, dilations = self.steps(len(sizes))
+        natural = known_sizes([natural_size(*axis) for axis in zip(sizes, kernel, strides, dilations, strict=True)])
+        outs = known_sizes(self.output_sizes(sizes, kernel))
+        return TransposedWindows(strides, dilations, self.begins(kernel), natural, outs)
+
+    def begins(self, kernel: Sequence[int]) -> tuple[int, ...]:
+        """What is cropped at the start of each spatial axis."""
+        rank = len(kernel)
+        if self.auto_pad in ("none", "valid"):
+            return per_axis(self.pads_begin if self.auto_pad == "none" else (), rank, 0)
+        totals = [max(0, effective_kernel_size(k, d) - s) for k, s, d in zip(kernel, *self.steps(rank), strict=True)]
+        return tuple(total // 2 if self.auto_pad == "same_upper" else total - total // 2 for total in totals)
+
+
+def _same_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
+    """The natural size less max(0, effective kernel size - stride)."""
+    return (at_least(size, 1) - 1) * stride + at_most(effective_kernel_size(at_least(kernel, 1), dilation), stride)

@@ -1,0 +1,129 @@
+"""Sizes of sliding windows on ``Dim`` arithmetic: one rule for kernels, which know every size, and shape rules, which know bounds.
+
+Sizes are int | Dim and may be hostile (10**30): there is only arithmetic. With ints in, there are ints out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from irexec.errors import check
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
+from irexec.reference.windows import Pads, effective_kernel_size
+
+AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
+
+
+def spatial_rank(data: PartialShape, kernel: PartialShape = None, leading: int = 2, *lists: Sequence[object]) -> int | None:
+    """The number of spatial axes: of the data, else of the kernel (``leading`` axes of it are not spatial), else of a list."""
+    if data is not None:
+        return len(data) - 2
+    if kernel is not None:
+        return len(kernel) - leading
+    return next((len(values) for values in lists if values), None)
+
+
+def check_list(values: Sequence[object], rank: int, what: str) -> None:
+    """Raise OpError unless there is one value for each spatial axis, or none at all.
+
+    An empty list means the default, as OpenVINO reads and writes it.
+    """
+    check(len(values) in (0, rank), f"{what} has length {len(values)}, expected {rank}: one value for each spatial axis")
+
+
+def per_axis(values: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
+    """The list, or the default for each axis if it is empty."""
+    return tuple(values) or (default,) * rank
+
+
+def spatial_sizes(shape: PartialShape, rank: int, leading: int = 2) -> tuple[Size, ...]:
+    """The spatial sizes of a shape; unknown ones where its rank is."""
+    return (ANY,) * rank if shape is None else tuple(shape[leading:])
+
+
+def known_sizes(sizes: Sequence[Size]) -> tuple[int, ...]:
+    """The sizes of which only one is possible each; a kernel's sizes are all known."""
+    return tuple(low(size) for size in sizes)
+
+
+def window_count(size: Size, kernel: Size, stride: int, dilation: int, begin: int, end: int, *, ceil: bool = False) -> Size:
+    """The number of windows along one padded axis; rounded up with ``ceil``.
+
+    Raises:
+        OpError: not even one can fit.
+    """
+    check(high(kernel) != 0, "the kernel has a spatial size of 0")
+    effective = effective_kernel_size(at_least(kernel, 1), dilation)
+    top, widest = high(size), high(effective)
+    fits = top is None or top + begin + end >= low(effective)
+    check(fits, f"kernel {kernel} with dilation {dilation} does not fit into size {size} padded by {begin} and {end}")
+    spare = span(
+        0 if widest is None else max(0, low(size) + begin + end - widest),
+        None if top is None else max(0, top + begin + end - low(effective)),
+    )
+    return (ceil_div(spare, stride) if ceil else spare // stride) + 1
+
+
+def window_count_or_zero(size: Size, kernel: int, stride: int, dilation: int, begin: int = 0, end: int = 0) -> Size:
+    """As ``window_count``, but an axis that no window fits into has none, which is no error."""
+    smallest = effective_kernel_size(kernel, dilation) - begin - end
+    top = high(size)
+    if top is not None and top < smallest:
+        return 0
+    fitting = window_count(at_least(size, smallest), kernel, stride, dilation, begin, end)
+    return fitting if low(size) >= smallest else Dim(0, high(fitting))
+
+
+def same_count(size: Size, stride: int) -> Size:
+    """The number of windows that same_upper and same_lower give along one axis: the size by the stride, rounded up."""
+    return ceil_div(size, stride)
+
+
+def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
+    """Padding (begin, end) that gives ``same_count`` windows; of an odd total the larger half is at the end if ``upper``."""
+    total = max(0, (-(-size // stride) - 1) * stride + effective_kernel_size(kernel, dilation) - size)
+    half = total // 2
+    return (half, total - half) if upper else (total - half, half)
+
+
+def natural_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
+    """The size of a transposed convolution along one axis before it is cropped: ``stride * (in - 1) + dilation * (K - 1) + 1``.
+
+    A size of 0 counts as 1, as in OpenVINO's shape inference.
+    """
+    check(high(kernel) != 0, "the kernel has a spatial size of 0")
+    return (at_least(size, 1) - 1) * stride + effective_kernel_size(at_least(kernel, 1), dilation)
+
+
+def cropped_size(natural: Size, begin: int, end: int, output_padding: int) -> Size:
+    """What cropping leaves of the natural size; OpError if more is cropped than there is."""
+    cropped = natural + (output_padding - begin - end)
+    top = high(cropped)
+    check(
+        top is None or top >= 0,
+        f"pads {begin} and {end} crop more than the natural size {natural} with output_padding {output_padding}",
+    )
+    return at_least(cropped, 0) if low(cropped) < 0 else cropped
+
+
+def resolve_pads(
+    auto_pad: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+) -> Pads:
+    """Padding (begins, ends) of a forward window operation.
+
+    "explicit" gives the pads as they are (empty: zeros), "valid" zeros, "same_upper" and "same_lower" those of ``same_pads``;
+    the given pads are ignored then.
+    """
+    rank = len(sizes)
+    if auto_pad in ("same_upper", "same_lower"):
+        pairs = [same_pads(*axis, upper=auto_pad == "same_upper") for axis in zip(sizes, kernel, strides, dilations, strict=True)]
+        return tuple(begin for begin, _ in pairs), tuple(end for _, end in pairs)
+    explicit = auto_pad == "explicit"
+    return per_axis(pads_begin if explicit else (), rank, 0), per_axis(pads_end if explicit else (), rank, 0)
