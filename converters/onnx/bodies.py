@@ -46,7 +46,7 @@ class Frame:
     def __init__(self, b: Context, inputs: list[Value], reserved: int) -> None:
         self._outer, self.inputs, self._reserved = b, inputs, reserved
         self._builder = Builder()
-        self.inner = b.inside(self._builder, lambda value: self.take(b.capture(value)))
+        self.inner = b.in_body(self._builder, lambda value: self.take(b.capture(value)))
         self._taken: dict[Value, Value] = {}
         self._feeds: list[tuple[Node, int, dict[str, str]]] = []
         self._results: list[tuple[Node, int | None, dict[str, str]]] = []

@@ -1,4 +1,4 @@
-"""What a translation works with: the builder, what is known of values, and the node it translates."""
+"""What a translator works with: the builder, what is known of values, and the node that it translates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from converters.onnx.held import Held
+from converters.onnx.values import OnnxValue
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import ConversionError, OpError
@@ -18,19 +18,18 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
 Capture = Callable[[Value], Value]
-Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[Held]], list[Held]]
+Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[OnnxValue]], list[OnnxValue]]
 
 
 class Context:
-    """The builder from where one ONNX node stands.
+    """The builder as the translator of one ONNX node uses it.
 
     Attributes:
-        builder: takes the layers.
+        builder: the layers are added to it.
         node: the ONNX node.
         opset: the version of its domain.
-        capture: what a value of the graph in which the node stands is in the builder; it is another
-            one in a body.
-        outputs: whether each output of the node is wanted.
+        capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a body.
+        outputs: whether each output of the node has a name.
     """
 
     def __init__(self, builder: Builder, node: onnx.NodeProto, opset: int, subgraphs: Subgraphs, capture: Capture | None = None) -> None:
@@ -39,35 +38,39 @@ class Context:
         self.outputs = [bool(name) for name in node.output]
         self.name = node.name or next(filter(None, node.output), node.op_type)
 
-    def wants(self, index: int) -> bool:
-        """Whether an output of the node is used or named."""
+    def needs_output(self, index: int) -> bool:
+        """Whether the node has this output: an empty name means that it is not computed."""
         return index < len(self.outputs) and self.outputs[index]
 
     def emit(self, type: str, *inputs: Any, **attributes: Any) -> Any:
-        """Add an IR operation, in its newest version unless ``version`` says another.
+        """Add an IR operation, in its newest version unless ``version`` is given.
 
-        Inputs are Values, or lists of integers. It is called after the ONNX node; see Builder.emit.
+        Inputs are Values or lists of integers. The layer is named after the ONNX node; see Builder.emit.
         """
         return self.builder.emit(type, *inputs, name=f"{self.name}/{type}", **attributes)
 
-    def inside(self, builder: Builder, capture: Capture) -> Context:
-        """The same node as seen from a body, which ``builder`` builds."""
+    def in_body(self, builder: Builder, capture: Capture) -> Context:
+        """The context of the same node inside a body, which ``builder`` builds."""
         return Context(builder, self.node, self.opset, self._subgraphs, capture)
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
-        """The outputs of a subgraph of the node, translated into the builder; ``inputs`` stand for its own."""
-        outputs = self._subgraphs(self, graph, inputs)
+        """The outputs of a subgraph of the node, translated into the builder with ``inputs`` as its inputs.
+
+        Raises:
+            ConversionError: an output is not a tensor.
+        """
+        outputs = self.subgraph_values(graph, inputs)
         values = [output for output in outputs if isinstance(output, Value)]
         if len(values) < len(outputs):
-            raise ConversionError(f"an output of subgraph {graph.name!r} is no tensor, which is all that IR has", unsupported=True)
+            raise ConversionError(f"an output of subgraph {graph.name!r} is not a tensor, and IR has tensors only", unsupported=True)
         return values
 
-    def held_subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Held] = ()) -> list[Held]:
-        """The same, where inputs and outputs need not be tensors."""
+    def subgraph_values(self, graph: onnx.GraphProto, inputs: Sequence[OnnxValue] = ()) -> list[OnnxValue]:
+        """The same; inputs and outputs need not be tensors."""
         return self._subgraphs(self, graph, inputs)
 
     def constant(self, value: Any, like: Value | Element | None = None) -> Value:
-        """A constant, of the element type of ``like`` if given; else ints are i64 and floats f32."""
+        """A constant of the element type of ``like``; unless given, ints are i64 and floats f32."""
         kind = self.element(like) if isinstance(like, Value) else like
         return self.builder.constant(value, kind, name=f"{self.name}/Constant")
 
@@ -76,29 +79,29 @@ class Context:
         return self.builder.fact(value)
 
     def element(self, value: Value) -> Element:
-        """The element type of a value, which must be known."""
+        """The element type of a value; raises OpError if it is not known."""
         found = self.fact(value).element
         if found is None:
             raise OpError("the element type of an input is not known")
         return found
 
     def rank(self, value: Value, what: str = "an input") -> int:
-        """The rank of a value, which must be known."""
+        """The rank of a value; raises OpError if it is not known."""
         return len(self.sizes(value, what))
 
     def sizes(self, value: Value, what: str = "an input") -> tuple[Size, ...]:
-        """The shape of a value, whose rank must be known."""
+        """The shape of a value; raises OpError if its rank is not known."""
         return self.fact(value).require_shape(what)
 
     def static(self, value: Value, what: str = "an input") -> tuple[int, ...]:
-        """The shape of a value, every size of which must be known."""
+        """The shape of a value; raises OpError if a size is not known."""
         found = self.shape_if_known(value)
         if found is None:
             raise OpError(f"the shape of {what}, {self.fact(value)}, must be known when the model is converted")
         return found
 
     def shape_if_known(self, value: Value) -> tuple[int, ...] | None:
-        """The shape of a value, or None if a size of it is not known."""
+        """The shape of a value; None if a size is not known."""
         shape = self.fact(value).shape
         if shape is None:
             return None
@@ -106,37 +109,37 @@ class Context:
         return found if len(found) == len(shape) else None
 
     def known(self, value: Value | None) -> np.ndarray | None:
-        """The numbers of a value if they are known now, those of a large constant too."""
+        """The contents of a value, also of a large constant; None if they are not known during conversion."""
         if value is None:
             return None
         found = self.fact(value).known
         return found if found is not None else self.builder.constant_array(value)
 
     def ints_if_known(self, value: Value | None) -> tuple[int, ...] | None:
-        """The numbers of an integer value, or None if they are not known."""
+        """The contents of an integer tensor, flattened; None if they are not known."""
         found = self.known(value)
         return None if found is None else tuple(int(v) for v in found.ravel().tolist())
 
     def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
-        """The numbers of an integer value, which must be known."""
+        """The contents of an integer tensor, flattened; raises OpError if they are not known."""
         found = self.ints_if_known(value)
         if found is None:
             raise OpError(f"{what} must be known when the model is converted")
         return found
 
     def axis(self, axis: int, value: Value | int) -> int:
-        """An axis of a value (or of that many axes) counted from the front."""
+        """A non-negative axis of a value, or of a rank; raises OpError if it is out of range."""
         rank = value if isinstance(value, int) else self.rank(value)
         if not -rank <= axis < rank:
             raise OpError(f"axis {axis} is out of range for rank {rank}")
         return axis % rank
 
     def convert(self, value: Value, to: Element) -> Value:
-        """The value as numbers of another element type."""
+        """The value converted to another element type."""
         return value if self.element(value) is to else self.emit("Convert", value, destination_type=to)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """The value in a shape, of which one size may be -1; a constant stays one, its bytes untouched."""
+        """The value in a shape, of which one size may be -1; a constant stays a constant with the same bytes."""
         if self.shape_if_known(value) == tuple(shape):
             return value
         constant = value.node.constant
@@ -147,7 +150,7 @@ class Context:
         return self.builder.raw_constant(Constant(constant.element, tuple(shape), constant.fetch, constant.size), value.node.name)
 
     def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
-        """The value with axes of size 1 put in, counted in the result."""
+        """The value with axes of size 1 inserted, counted in the result."""
         if not axes:
             return value
         shape = self.shape_if_known(value)
@@ -163,7 +166,7 @@ class Context:
         return value if self.fact(value).rank == 0 else self.reshape(value, ())
 
     def shape_of(self, value: Value) -> Value:
-        """The shape as an i64 tensor; computed even where it is known, so that the IR can be reshaped."""
+        """The shape as an i64 tensor; a layer even if it is known, so that the IR can be reshaped."""
         return self.emit("ShapeOf", value, output_type="i64")
 
     def size(self, value: Value, axis: int) -> Value:
@@ -171,11 +174,11 @@ class Context:
         return self.emit("Gather", self.shape_of(value), self.constant(axis), self.constant(0))
 
     def full(self, fill: Value, shape: Value) -> Value:
-        """A tensor of a shape with one number everywhere."""
+        """A tensor of a shape, every element of which is ``fill``."""
         return self.emit("Broadcast", fill, shape, mode="numpy")
 
     def along_channels(self, vector: Value, rank: int) -> Value:
-        """A vector of one number per channel as [1, C, 1, ...] of a rank."""
+        """A vector with one value per channel as [1, C, 1, ...] of a rank."""
         return self.unsqueeze(vector, [0, *range(2, rank)]) if rank > 1 else vector
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
@@ -191,6 +194,6 @@ class Context:
         """(N, C, spatial...) as (N, spatial..., C)."""
         return self.transpose(value, [0, *range(2, self.rank(value)), 1])
 
-    def in_float(self, value: Value) -> Value:
-        """The value as it is if it is of a float type, else as f32."""
+    def as_float(self, value: Value) -> Value:
+        """The value if its type is a float type, else converted to f32."""
         return value if self.element(value).is_float else self.convert(value, F32)

@@ -1,8 +1,8 @@
-"""Translations of ONNX operators: ``@translates("Squeeze", since=13)``.
+"""Translators of ONNX operators: ``@translates("Squeeze", since=13)``.
 
-A translation's signature is the schema: after the context ``b`` come the inputs (None where absent,
-``*inputs`` for any number), then keyword-only attributes with their defaults. It returns a Value, or
-a tuple of them. The newest that is not newer than the model's opset counts.
+The signature of a translator is its schema, read from its type hints: after the context ``b`` come the inputs (None where
+absent, ``*inputs`` for any number), then keyword-only attributes with their defaults. It returns a Value or a tuple of
+them. A node is translated by the newest translator that is not newer than the opset that the model imports.
 """
 
 from __future__ import annotations
@@ -11,30 +11,38 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-# What an annotation says of an attribute, in ONNX's words.
-_KINDS = {
-    "int": "INT", "float": "FLOAT", "str": "STRING", "list[int]": "INTS", "list[float]": "FLOATS", "list[str]": "STRINGS",
-    "TensorProto": "TENSOR", "SparseTensorProto": "SPARSE_TENSOR", "GraphProto": "GRAPH",
-    "TypeProto": "TYPE_PROTO",
+from onnx import GraphProto, SparseTensorProto, TensorProto, TypeProto
+
+from converters.onnx.values import OnnxValue
+from irexec.ir.graph import Value
+
+AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
+
+# The name that ONNX gives to the type of an attribute, by the type hint.
+_ATTRIBUTE_TYPES: dict[Any, str] = {
+    int: "INT", float: "FLOAT", str: "STRING", list[int]: "INTS", list[float]: "FLOATS", list[str]: "STRINGS",
+    TensorProto: "TENSOR", SparseTensorProto: "SPARSE_TENSOR", GraphProto: "GRAPH", TypeProto: "TYPE_PROTO",
 }  # fmt: skip
+_NOT_TENSORS = frozenset(get_args(OnnxValue)) - {Value}
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation.
+    """One translator.
 
     Attributes:
-        since: the opset of its domain from which on it counts.
+        since: the first opset of the domain that it is for.
         function: takes the context, the inputs and the attributes.
         attributes: by name, the types that each may have: INT, FLOATS, ...
-        required: the names of those without a default.
-        least_inputs, most_inputs: how many inputs it takes; None for any number.
-        needed: of the inputs that have a name, whether each must be there; those that follow must all be.
+        required: the names of the attributes without a default.
+        min_inputs, max_inputs: how many inputs it takes; None for any number.
+        required_inputs: for each named input whether it must be present; further inputs always must.
         takes_sequences: whether inputs may be sequences of tensors, or optionals.
     """
 
@@ -42,17 +50,18 @@ class Translation:
     function: Callable[..., Any]
     attributes: Mapping[str, tuple[str, ...]]
     required: frozenset[str]
-    least_inputs: int
-    most_inputs: int | None
-    needed: tuple[bool, ...]
+    min_inputs: int
+    max_inputs: int | None
+    required_inputs: tuple[bool, ...]
     takes_sequences: bool
 
 
-_TRANSLATIONS: dict[tuple[str, str], list[Translation]] = {}
+# By domain and operator, then by the first opset: no key may be registered twice.
+_TRANSLATIONS: dict[tuple[str, str], dict[int, Translation]] = {}
 
 
 def translates(*types: str, since: int = 1, domain: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function translates these operators from opset ``since`` of ``domain`` on."""
+    """Decorator: the function translates these operators from opset ``since`` of ``domain`` on; see ``add``."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
@@ -66,49 +75,76 @@ def add(
     type: str, since: int, domain: str, function: Callable[..., Any], *, schema: Callable[..., Any] | None = None,
     more: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> None:  # fmt: skip
-    """Register a translation; tables use it directly.
+    """Register a translator; tables of operators call it directly.
 
     Args:
         type, since, domain: the operator.
-        function: the translation.
-        schema: the function whose signature is the schema, where it is another one.
+        function: the translator.
+        schema: the function whose signature is the schema, if it is not ``function``.
         more: optional attributes that are not in that signature, and their types.
+
+    Raises:
+        ValueError: there is a translator of that operator, domain and opset already.
+        TypeError: an attribute has no type hint, or one that is not the type of an ONNX attribute.
     """
-    parameters = list(inspect.signature(schema or function).parameters.values())[1:]
+    versions = _TRANSLATIONS.setdefault((domain, type), {})
+    if since in versions:
+        first = versions[since].function
+        raise ValueError(
+            f"{domain or 'ai.onnx'}.{type} of opset {since} has two translators: {first.__module__}.{first.__qualname__} "
+            f"and {function.__module__}.{function.__qualname__}"
+        )
+    versions[since] = _translation(since, function, schema or function, more)
+
+
+def _translation(since: int, function: Callable[..., Any], schema: Callable[..., Any], more: Mapping[str, tuple[str, ...]]) -> Translation:
+    hints = get_type_hints(schema)
+    parameters = list(inspect.signature(schema).parameters.values())[1:]
     keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    translation = Translation(
+    variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+    accepted = {p.name: _members(hints.get(p.name)) for p in [*positional, *variadic]}
+    return Translation(
         since,
         function,
-        {p.name: _kinds(p) for p in keyword} | dict(more),
+        {p.name: _attribute_types(schema, p.name, hints.get(p.name)) for p in keyword} | dict(more),
         frozenset(p.name for p in keyword if p.default is p.empty),
         sum(p.default is p.empty for p in positional),
         None if variadic else len(positional),
-        tuple(p.default is p.empty and "None" not in str(p.annotation) for p in positional),
-        any("Tensors" in str(p.annotation) for p in parameters),
+        tuple(p.default is p.empty and types.NoneType not in accepted[p.name] for p in positional),
+        any(not _NOT_TENSORS.isdisjoint(members) for members in accepted.values()),
     )
-    _TRANSLATIONS.setdefault((domain, type), []).append(translation)
 
 
-def _kinds(parameter: inspect.Parameter) -> tuple[str, ...]:
-    """The types of an attribute, from its annotation."""
-    return tuple(_KINDS[name] for name in str(parameter.annotation).split(" | ") if name != "None")
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The types that a type hint admits: those of a union, or the one that it is."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _attribute_types(schema: Callable[..., Any], name: str, hint: Any) -> tuple[str, ...]:
+    members = [member for member in _members(hint) if member is not types.NoneType]
+    if hint is None or not all(member in _ATTRIBUTE_TYPES for member in members):
+        raise TypeError(
+            f"{schema.__module__}.{schema.__qualname__}: attribute {name!r} has the type hint {hint}, which ONNX has no type for"
+        )
+    return tuple(_ATTRIBUTE_TYPES[member] for member in members)
 
 
 @functools.cache
 def _load() -> None:
+    """Import every module below converters.onnx.ops, which register what they translate."""
     import converters.onnx.ops
 
-    for module in pkgutil.iter_modules(converters.onnx.ops.__path__):
-        importlib.import_module(f"converters.onnx.ops.{module.name}")
+    for module in pkgutil.walk_packages(converters.onnx.ops.__path__, "converters.onnx.ops."):
+        importlib.import_module(module.name)
 
 
 def find(type: str, domain: str, opset: int) -> Translation | None:
-    """The translation of an operator in an opset; None if there is none."""
+    """The translator of an operator in an opset; None if there is none."""
     _load()
-    fitting = [t for t in _TRANSLATIONS.get((domain, type), ()) if t.since <= opset]
-    return max(fitting, key=lambda t: t.since) if fitting else None
+    versions = _TRANSLATIONS.get((domain, type), {})
+    known = [since for since in versions if since <= opset]
+    return versions[max(known)] if known else None
 
 
 def operators() -> list[tuple[str, str]]:

@@ -49,7 +49,7 @@ class _Graph(Scope):
 
     def _parameters(self) -> None:
         """Inputs with a constant of the same name, as old files have them, are no inputs."""
-        infos = [info for info in self.graph.input if info.name not in self.initialisers]
+        infos = [info for info in self.graph.input if info.name not in self.initializers]
         for name in self.inputs:
             if all(info.name != name for info in infos):
                 raise InputError(f"there is no input {name!r}: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")

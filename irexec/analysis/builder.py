@@ -101,15 +101,6 @@ class Builder:
         node.ports = [Input(value, value.fact) for value in values]
         return self._infer(node, names)
 
-    def repeat(self, node: Node, *inputs: Value) -> tuple[Value, ...]:
-        """Add the operation of another graph's node, with its name and tensor names, on new inputs."""
-        copy = self._node(node.type, node.version, node.name, dict(node.attributes))
-        copy.bodies, copy.constant = dict(node.bodies), node.constant
-        copy.ports = [Input(value, value.fact) for value in inputs]
-        copy.outputs = [Value(copy, i) for i in range(_mapped_outputs(copy))]
-        facts = as_tuple(self._inference.infer_new_node(copy))
-        return tuple(self._output(copy, i, fact, old.names) for i, (fact, old) in enumerate(zip(facts, node.outputs, strict=False)))
-
     def result(self, value: Value, name: str | None = None) -> Node:
         """An output of the model."""
         node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})

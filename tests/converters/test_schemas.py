@@ -30,10 +30,10 @@ def test_translation_follows_the_schema(schema: defs.OpSchema) -> None:
     needed = {name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED}
     assert found.required <= needed
     most = None if schema.max_input > 1000 else schema.max_input
-    if found.most_inputs is not None:
+    if found.max_inputs is not None:
         assert most is not None
-        assert found.most_inputs >= most
-    assert found.least_inputs <= schema.min_input
+        assert found.max_inputs >= most
+    assert found.min_inputs <= schema.min_input
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=[f"{s.name}-{s.since_version}" for s in SCHEMAS])

@@ -78,9 +78,9 @@ def test_optionals() -> None:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }", "'a' is no tensor, which is all that IR has"),
-        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Identity (a) }", "'a' is no tensor"),
-        ("(float[3] x) => (float a) { a = SequenceConstruct (x) }", "output 'a' of the graph: 'a' is no tensor"),
+        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }", "'a' is not a tensor, and IR has tensors only"),
+        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Identity (a) }", "'a' is not a tensor"),
+        ("(float[3] x) => (float a) { a = SequenceConstruct (x) }", "output 'a' of the graph: 'a' is not a tensor"),
         ("(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }", "position 3 is out of range"),
         ("(float[3] x) => (int64 y) { y = SequenceLength (x) }", "its input is no sequence of tensors"),
         ("(float[?] x) => (int64 y) { a = SplitToSequence (x) y = SequenceLength (a) }", "into how many tensors"),

@@ -142,7 +142,7 @@ def _sparse(indices: list[Any], dims: list[int]) -> onnx.SparseTensorProto:
 
 
 @pytest.mark.parametrize("indices", [[1, 3], [[0, 1], [1, 1]]], ids=["linear", "coordinates"])
-def test_sparse_initialisers(indices: list[Any]) -> None:
+def test_sparse_initializers(indices: list[Any]) -> None:
     model = model_of("(float[2,2] x) => (float[2,2] y) { y = Add(x, w) }")
     model.graph.sparse_initializer.append(_sparse(indices, [2, 2]))
     result = irexec.compile_model(converters.convert(model))(np.ones((2, 2), np.float32))
@@ -155,13 +155,13 @@ def test_sparse_indices_out_of_range(indices: list[Any]) -> None:
         constant_of(_sparse(indices, [2, 2]), None)
 
 
-def test_initialisers_that_are_inputs_too_are_constants() -> None:
+def test_initializers_that_are_inputs_too_are_constants() -> None:
     model = converters.convert(model_of("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32)))
     assert [port.name for port in model.inputs] == ["x"]
 
 
-def test_two_initialisers_of_one_name() -> None:
+def test_two_initializers_of_one_name() -> None:
     model = model_of("(float[2] x) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32))
     model.graph.initializer.append(model.graph.initializer[0])
-    with pytest.raises(irexec.ConversionError, match="two initialisers are called 'w'"):
+    with pytest.raises(irexec.ConversionError, match="two initializers have the name 'w'"):
         converters.convert(model)

@@ -1,0 +1,196 @@
+"""Attention that several operators share: heads, masks, and the product of weights and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.context import Context
+from irexec.dtypes.elements import BOOLEAN, F32, I64, Element
+from irexec.errors import OpError
+from irexec.ir.dims import Size
+from irexec.ir.graph import Value
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Queries, keys and values, (batch, heads, length, size), as many heads in each."""
+
+    query: Value
+    key: Value
+    value: Value
+
+
+@dataclass
+class Mask:
+    """Which keys a query sees: a boolean, and numbers to be added to the scores. Either may be missing.
+
+    Attributes:
+        sees: whether it is sure that every query sees a key.
+    """
+
+    allowed: Expression | None = None
+    bias: Value | None = None
+    sees: bool = True
+
+    def restrict(self, allowed: Expression, *, sees: bool = False) -> None:
+        """``sees``: this alone leaves every query a key."""
+        self.sees = self.sees and sees and self.allowed is None
+        self.allowed = allowed if self.allowed is None else self.allowed & allowed
+
+    def add(self, b: Context, bias: Value, *, finite: bool = False) -> None:
+        """``finite``: no number in it is -inf."""
+        self.sees = self.sees and finite
+        self.bias = bias if self.bias is None else b.emit("Add", self.bias, bias)
+
+    def given(self, b: Context, mask: Value) -> None:
+        """A mask as ONNX gives it: what is seen, or numbers."""
+        if b.element(mask) is BOOLEAN:
+            self.restrict(Expression(b, mask))
+        else:
+            self.add(b, mask)
+
+    def merged(self, b: Context, kind: Element) -> Value | None:
+        """One mask for IR's operation."""
+        if self.bias is None:
+            return None if self.allowed is None else self.allowed.value
+        if self.allowed is None:
+            return b.convert(self.bias, kind)
+        return self.allowed.select(Expression(b, b.convert(self.bias, kind)), Expression(b, b.constant(float("-inf"), kind))).value
+
+
+def split_heads(b: Context, x: Value, heads: int) -> Value:
+    """(batch, length, heads * size) to (batch, heads, length, size)."""
+    width = b.sizes(x)[2]
+    if heads < 1 or (isinstance(width, int) and width % heads):
+        raise OpError(f"the width of {b.fact(x)} cannot be split into {heads} heads")
+    size = width // heads if isinstance(width, int) else -1
+    return b.transpose(b.emit("Reshape", x, [0, 0, heads, size], special_zero=True), [0, 2, 1, 3])
+
+
+def join_heads(b: Context, x: Value) -> Value:
+    """(batch, heads, length, size) to (batch, length, heads * size)."""
+    heads, _, size = b.sizes(x)[1:]
+    width = heads * size if isinstance(heads, int) and isinstance(size, int) else -1
+    return b.emit("Reshape", b.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
+
+
+def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, like: Value | None = None) -> Value:
+    """Each head of keys or values as often as ``heads`` asks for, one after the other.
+
+    Args:
+        b, x: the context; (batch, heads, length, size).
+        heads: how many are wanted.
+        have: how many there are, where the shape does not say it.
+        like: the queries, which are asked where ``heads`` is not known.
+
+    Raises:
+        OpError: the one number is no multiple of the other, or cannot be known.
+    """
+    have = have or b.sizes(x)[1]
+    if isinstance(heads, int) and isinstance(have, int):
+        if have < 1 or heads % have:
+            raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
+        return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
+    if like is None:
+        raise OpError(f"the number of heads of {b.fact(x)} is not known")
+    wanted = b.size(like, 1)
+    share = b.emit("Divide", wanted, b.size(x, 1))
+    index = b.emit("Divide", arange(b, 0, Expression(b, wanted), I64).value, share)
+    return b.emit("Gather", x, index, b.constant(1))
+
+
+def with_past(b: Context, past: Value | None, x: Value) -> Value:
+    return x if past is None else b.emit("Concat", past, x, axis=2)
+
+
+def visible(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, behind: int = 0) -> Expression:
+    """Whether query i sees key j: i + offset - before <= j <= i + offset + behind; -1 is no bound on one side.
+
+    ``offset`` is a number, or one for each of the batch; the result is (length, keys), or (batch, 1, length, keys).
+    """
+    rows, columns = (positions(b, x, 2) for x in (query, key))
+    place = rows.column()
+    if offset is not None:
+        if b.rank(offset.value) == 1:
+            offset = offset.unsqueeze(1, 2, 3)
+        place = place + offset
+    if behind < 0:
+        return columns >= place - before
+    near = columns <= (place + behind if behind else place)
+    return near if before < 0 else near & (columns >= place - before)
+
+
+def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, triangle: bool = False) -> Value:
+    """IR's attention; a query that sees nothing gets 0, where IR's softmax gives NaN. ``triangle``: query i sees keys up to i."""
+    kind = b.element(heads.query)
+    merged = mask.merged(b, kind)
+    factor = None if scale is None else b.constant(scale, kind)
+    if factor is not None and merged is None:
+        merged = b.constant(0, kind)
+    y = b.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=triangle)
+    blind = _blind(b, mask, kind)
+    return y if blind is None else blind.select(0, Expression(b, y)).value
+
+
+def _blind(b: Context, mask: Mask, kind: Element) -> Expression | None:
+    """Which rows of the scores have no key; None if there are none for sure."""
+    known = b.known(mask.bias)
+    if mask.sees or (mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())):
+        return None
+    merged = mask.merged(b, kind)
+    if merged is None:
+        return None
+    if b.rank(merged) < 2:
+        merged = b.unsqueeze(merged, [0] * (2 - b.rank(merged))) if b.rank(merged) else b.unsqueeze(merged, [0, 1])
+    if b.element(merged) is BOOLEAN:
+        seen = b.known(merged)
+        if seen is not None and bool(seen.any(-1).all()):
+            return None
+        return ~Expression(b, b.emit("ReduceLogicalOr", merged, [-1], keep_dims=True))
+    return Expression(b, b.emit("ReduceMax", merged, [-1], keep_dims=True)).equals(float("-inf"))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The attention written out, where more than the result is wanted of it."""
+
+    b: Context
+    heads: Heads
+    mask: Mask
+    scale: float | None
+    softcap: float = 0.0
+    precision: Element | None = None
+
+    def stages(self) -> tuple[Value, list[Value]]:
+        """The result; and the scores as they are, with softcap, with the mask too, and the weights."""
+        b, kind = self.b, self.b.element(self.heads.query)
+        plain = Expression(b, b.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
+        capped = (plain / self.softcap).tanh() * self.softcap if self.softcap else plain
+        merged, blind = self.mask.merged(b, kind), _blind(b, self.mask, kind)
+        masked = capped
+        if merged is not None:
+            added = Expression(b, merged)
+            low = Expression(b, b.constant(float("-inf"), kind))
+            masked = added.select(capped, low) if b.element(merged) is BOOLEAN else capped + added
+        weights = Expression(b, b.emit("Softmax", b.convert(masked.value, self.precision or kind), axis=-1))
+        if blind is not None:
+            weights = blind.select(0, weights)
+        weights = weights.to(kind)
+        y = b.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
+        return y, [plain.value, capped.value, masked.value, weights.value]
+
+    def _scaled(self, kind: Element) -> tuple[Value, Value]:
+        """Queries and keys, each with the root of the scale."""
+        b = self.b
+        if self.scale is not None:
+            root = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))
+        else:
+            size = b.sizes(self.heads.query)[3]
+            if isinstance(size, int):
+                root = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
+            else:
+                root = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
+        return (Expression(b, self.heads.query) * root).value, (Expression(b, self.heads.key) * root).value

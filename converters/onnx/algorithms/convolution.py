@@ -1,0 +1,46 @@
+"""Convolution as several operators need it: windows, groups and bias."""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
+from converters.onnx.context import Context
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+def conv_windows(
+    b: Context, w: Value, kernel_shape: list[int] | None, strides: list[int] | None, dilations: list[int] | None, pads: list[int] | None,
+    auto_pad: str,
+) -> Windows:  # fmt: skip
+    """The windows of a convolution; kernel_shape, if given, must be that of the weights.
+
+    Raises:
+        OpError: it is not, or the weights have no spatial axes.
+    """
+    sizes = b.sizes(w, "the weights")
+    if len(sizes) < 3:
+        raise OpError(f"the weights {b.fact(w)} have no spatial axes")
+    if kernel_shape and any(isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)):
+        raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
+    kernel = kernel_shape or list(b.static(w, "the weights")[2:])
+    return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)
+
+
+def grouped_weights(b: Context, w: Value, group: int, *, transposed: bool) -> Value:
+    """Weights with a leading axis of groups: (G, M/G, C/G, ...), or (G, C/G, M/G, ...) if transposed."""
+    first, *rest = b.static(w, "the weights")
+    if group < 1 or first % group:
+        raise OpError(f"{first} {'input' if transposed else 'output'} channels cannot be split into {group} groups")
+    return b.reshape(w, [group, first // group, *rest])
+
+
+def add_bias(b: Context, y: Value, bias: Value | None, rank: int) -> Value:
+    """The data, which has this rank, plus one value per channel."""
+    return y if bias is None else b.emit("Add", y, b.along_channels(bias, rank))
+
+
+def convolve(b: Context, x: Value, w: Value, group: int, windows: Windows) -> Value:
+    """Convolution, or GroupConvolution if there are several groups."""
+    if group == 1:
+        return b.emit("Convolution", x, w, **windows.attributes())
+    return b.emit("GroupConvolution", x, grouped_weights(b, w, group, transposed=False), **windows.attributes())

@@ -1,0 +1,149 @@
+"""Arithmetic written as Python formulas, which add IR operations to the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from converters.onnx.context import Context
+from irexec.dtypes.elements import I64, Element
+from irexec.ir.graph import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A value of the graph with arithmetic operators. Python numbers become constants of its element type."""
+
+    b: Context
+    value: Value
+
+    def _with(self, type: str, left: Expression | float, right: Expression | float, **attributes: object) -> Expression:
+        values = [side.value if isinstance(side, Expression) else self.b.constant(side, self.value) for side in (left, right)]
+        return Expression(self.b, self.b.emit(type, *values, **attributes))
+
+    def _of(self, type: str, **attributes: object) -> Expression:
+        return Expression(self.b, self.b.emit(type, self.value, **attributes))
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return self._with("Add", self, other)
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return self._with("Subtract", self, other)
+
+    def __rsub__(self, other: float) -> Expression:
+        return self._with("Subtract", other, self)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return self._with("Multiply", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return self._with("Divide", self, other)
+
+    def __rtruediv__(self, other: float) -> Expression:
+        return self._with("Divide", other, self)
+
+    def __neg__(self) -> Expression:
+        return self._of("Negative")
+
+    def __abs__(self) -> Expression:
+        return self._of("Abs")
+
+    def __lt__(self, other: Expression | float) -> Expression:
+        return self._with("Less", self, other)
+
+    def __gt__(self, other: Expression | float) -> Expression:
+        return self._with("Greater", self, other)
+
+    def __le__(self, other: Expression | float) -> Expression:
+        return self._with("LessEqual", self, other)
+
+    def __ge__(self, other: Expression | float) -> Expression:
+        return self._with("GreaterEqual", self, other)
+
+    def __or__(self, other: Expression) -> Expression:
+        return self._with("LogicalOr", self, other)
+
+    def __and__(self, other: Expression) -> Expression:
+        return self._with("LogicalAnd", self, other)
+
+    def __invert__(self) -> Expression:
+        return self._of("LogicalNot")
+
+    def __pow__(self, other: Expression | float) -> Expression:
+        return self._with("Power", self, other)
+
+    def __rpow__(self, other: float) -> Expression:
+        return self._with("Power", other, self)
+
+    def equals(self, other: Expression | float) -> Expression:
+        return self._with("Equal", self, other)
+
+    def minimum(self, other: Expression | float) -> Expression:
+        return self._with("Minimum", self, other)
+
+    def maximum(self, other: Expression | float) -> Expression:
+        return self._with("Maximum", self, other)
+
+    def modulo(self, other: Expression | float) -> Expression:
+        """The remainder, with the sign of ``other``."""
+        return self._with("FloorMod", self, other)
+
+    def floor(self) -> Expression:
+        return self._of("Floor")
+
+    def ceil(self) -> Expression:
+        return self._of("Ceiling")
+
+    def select(self, then: Expression | float, otherwise: Expression) -> Expression:
+        """``then`` where this boolean is true, else ``otherwise``."""
+        first = then.value if isinstance(then, Expression) else self.b.constant(then, otherwise.value)
+        return Expression(self.b, self.b.emit("Select", self.value, first, otherwise.value))
+
+    def to(self, element: Element) -> Expression:
+        return Expression(self.b, self.b.convert(self.value, element))
+
+    def sum(self, axis: int) -> Expression:
+        """The sum along an axis, which is kept with size 1."""
+        return Expression(self.b, self.b.emit("ReduceSum", self.value, [axis], keep_dims=True))
+
+    def sqrt(self) -> Expression:
+        return self._of("Sqrt")
+
+    def log(self) -> Expression:
+        return self._of("Log")
+
+    def exp(self) -> Expression:
+        return self._of("Exp")
+
+    def tanh(self) -> Expression:
+        return self._of("Tanh")
+
+    def cos(self) -> Expression:
+        return self._of("Cos")
+
+    def round_half_to_even(self) -> Expression:
+        """Rounded to the nearest integer, halves to the even one."""
+        return self._of("Round", mode="half_to_even")
+
+    def unsqueeze(self, *axes: int) -> Expression:
+        """With axes of size 1 inserted, counted in the result."""
+        return Expression(self.b, self.b.unsqueeze(self.value, axes))
+
+    def column(self) -> Expression:
+        """A vector as a matrix with one column."""
+        return Expression(self.b, self.b.unsqueeze(self.value, [1]))
+
+    def __matmul__(self, other: Expression) -> Expression:
+        return self._with("MatMul", self, other)
+
+
+def arange(b: Context, start: Expression | int, stop: Expression, element: Element) -> Expression:
+    """The integers from ``start`` to ``stop`` (excluded), both i64, converted to ``element``."""
+    first = start.value if isinstance(start, Expression) else b.constant(start)
+    return Expression(b, b.convert(b.emit("Range", first, stop.value, b.constant(1), output_type="i64"), element))
+
+
+def positions(b: Context, x: Value, axis: int) -> Expression:
+    """The indices along an axis of ``x``, 0 to its size - 1, as i64."""
+    return arange(b, 0, Expression(b, b.size(x, axis)), I64)

@@ -1,0 +1,83 @@
+"""The windows of convolution and pooling, and their padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irexec.errors import OpError
+
+_AUTO_PADS = {"NOTSET": "explicit", "": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
+
+
+def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, name: str) -> list[int]:
+    """One value for each spatial axis: those given, or the default for all.
+
+    Raises:
+        OpError: another number of values is given.
+    """
+    found = list(values) if values else [default] * rank
+    if len(found) != rank:
+        raise OpError(f"{name} has {len(found)} values, expected {rank}")
+    return found
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over the spatial axes; each list has one value per axis.
+
+    Attributes:
+        auto_pad: as IR spells it; pads_begin and pads_end are used only if it is "explicit".
+    """
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads_begin: list[int]
+    pads_end: list[int]
+    auto_pad: str
+
+    @staticmethod
+    def of(
+        kernel: Sequence[int], strides: Sequence[int] | None, dilations: Sequence[int] | None, pads: Sequence[int] | None, auto_pad: str
+    ) -> Windows:
+        """From ONNX attributes.
+
+        Raises:
+            OpError: a list has the wrong length, or auto_pad an unknown value.
+        """
+        if auto_pad not in _AUTO_PADS:
+            raise OpError(f"auto_pad is {auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
+        rank, mode = len(kernel), _AUTO_PADS[auto_pad]
+        both = broadcast_to_axes(pads, 2 * rank, 0, "pads")
+        if mode == "valid":
+            both = [0] * (2 * rank)
+        strides, dilations = broadcast_to_axes(strides, rank, 1, "strides"), broadcast_to_axes(dilations, rank, 1, "dilations")
+        return Windows(list(kernel), strides, dilations, both[:rank], both[rank:], mode)
+
+    @property
+    def effective_kernel(self) -> list[int]:
+        """The size of a dilated window along each axis."""
+        return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
+
+    @property
+    def is_padded(self) -> bool:
+        return any(self.pads_begin) or any(self.pads_end)
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of IR's convolutions and pooling."""
+        return {
+            "strides": self.strides, "dilations": self.dilations, "pads_begin": self.pads_begin, "pads_end": self.pads_end,
+            "auto_pad": self.auto_pad,
+        }  # fmt: skip
+
+    def counts_rounded_up(self, sizes: Sequence[int]) -> list[int]:
+        """The number of windows per axis if the last may extend beyond the padding, but not start in the padding at the end."""
+        counts = []
+        for size, stride, kernel, begin, end in zip(
+            sizes, self.strides, self.effective_kernel, self.pads_begin, self.pads_end, strict=True
+        ):
+            count = -(-(size + begin + end - kernel) // stride) + 1
+            counts.append(count - 1 if (count - 1) * stride >= size + begin else count)
+        return counts

@@ -1,0 +1,153 @@
+"""Activations that take parameters, and Softmax and its kin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.shape import flattened
+from converters.onnx.ops.ai_onnx.sorting import first_extreme
+from converters.onnx.registry import add, translates
+from irexec.dtypes.elements import F32
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+@translates("Elu")
+def elu(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.emit("Elu", x, alpha=alpha)
+
+
+@translates("Selu")
+def selu_1(b: Context, x: Value, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Value:
+    return b.emit("Selu", x, b.constant(alpha, x), b.constant(gamma, x))
+
+
+@translates("Selu", since=6)
+def selu_6(b: Context, x: Value, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Value:
+    return selu_1(b, x, alpha=alpha, gamma=gamma)
+
+
+@translates("HardSigmoid")
+def hard_sigmoid(b: Context, x: Value, *, alpha: float = 0.2, beta: float = 0.5) -> Value:
+    return b.emit("HardSigmoid", x, b.constant(alpha, x), b.constant(beta, x))
+
+
+@translates("LeakyRelu")
+def leaky_relu(b: Context, x: Value, *, alpha: float = 0.01) -> Value:
+    return b.emit("PRelu", x, b.constant([alpha], x))
+
+
+@translates("PRelu")
+def prelu_1(b: Context, x: Value, slope: Value) -> Value:
+    """One slope for all, or one for each channel."""
+    if b.rank(slope) == 1 and b.sizes(slope)[0] != 1 and b.rank(x) > 2:
+        slope = b.along_channels(slope, b.rank(x))
+    return prelu_7(b, x, slope)
+
+
+@translates("PRelu", since=7)
+def prelu_7(b: Context, x: Value, slope: Value) -> Value:
+    """ONNX aligns the slope at the end, where IR takes a vector for the channels."""
+    slope = b.unsqueeze(slope, list(range(max(b.rank(x) - b.rank(slope), 0))))
+    if b.element(x).is_float and b.rank(x) > 1:
+        return b.emit("PRelu", x, slope)
+    return b.emit("Select", b.emit("Less", x, b.constant(0, x)), b.emit("Multiply", x, slope), x)
+
+
+@translates("ThresholdedRelu", since=10)
+def thresholded_relu(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.emit("Select", b.emit("Greater", x, b.constant(alpha, x)), x, b.constant(0, x))
+
+
+@translates("Celu", since=12)
+def celu(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
+    """alpha * (exp(x / alpha) - 1) where x is negative."""
+    scaled = b.emit("Elu", b.emit("Divide", x, b.constant(alpha, x)), alpha=1.0)
+    return b.emit("Multiply", scaled, b.constant(alpha, x))
+
+
+@translates("Gelu", since=20)
+def gelu(b: Context, x: Value, *, approximate: str = "none") -> Value:
+    if approximate not in ("none", "tanh"):
+        raise OpError(f"approximate is {approximate!r}, expected none or tanh")
+    return b.emit("Gelu", x, approximation_mode="tanh" if approximate == "tanh" else "erf")
+
+
+@translates("Swish", since=24)
+def swish(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.emit("Swish", x, b.constant(alpha, x))
+
+
+@translates("SwiGLU", since=28)
+def swiglu(b: Context, gate: Value, x: Value, *, alpha: float = 1.0) -> Value:
+    """The Swish of the gate, times the second input."""
+    return b.emit("Multiply", swish(b, gate, alpha=alpha), x)
+
+
+@translates("Shrink", since=9)
+def shrink(b: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
+    """x + bias below -lambd, x - bias above lambd, 0 between; computed in f32 for integers."""
+    kind = b.element(x)
+    if not kind.is_float:
+        return b.convert(shrink(b, b.convert(x, F32), bias=bias, lambd=lambd), kind)
+    below = b.emit("Select", b.emit("Less", x, b.constant(-lambd, x)), b.emit("Add", x, b.constant(bias, x)), b.constant(0, x))
+    return b.emit("Select", b.emit("Greater", x, b.constant(lambd, x)), b.emit("Subtract", x, b.constant(bias, x)), below)
+
+
+@translates("Clip")
+def clip_1(b: Context, x: Value, *, min: float = -math.inf, max: float = math.inf) -> Value:
+    """The least and the greatest f32, which newer opsets have for defaults, are no bounds."""
+    limits = np.finfo(np.float32)
+    low = None if min <= limits.min else b.constant(min, x)
+    high = None if max >= limits.max else b.constant(max, x)
+    return clip_11(b, x, low, high)
+
+
+@translates("Clip", since=11)
+def clip_11(b: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+    """First the lower bound, then the upper: where they cross, the upper one is the result, which Clamp refuses."""
+    bounds = [b.known(bound) for bound in (low, high)]
+    if b.element(x).is_float and bounds[0] is not None and bounds[1] is not None:
+        least, most = (float(bound.reshape(-1)[0]) for bound in bounds if bound is not None)
+        if -math.inf < least <= most < math.inf:
+            return b.emit("Clamp", x, min=least, max=most)
+    if low is not None:
+        x = b.emit("Maximum", x, low)
+    return x if high is None else b.emit("Minimum", x, high)
+
+
+def _coerced(b: Context, x: Value, axis: int, emit: Callable[[Value, int], Value]) -> Value:
+    """As opsets before 13 have it: over everything from ``axis`` on at once."""
+    rank = b.rank(x)
+    place = rank if axis == rank else b.axis(axis, max(rank, 1))
+    wide = [i for i in range(place, rank) if b.sizes(x)[i] != 1]
+    if place < rank and len(wide) <= 1:
+        return emit(x, wide[0] if wide else place)
+    return b.emit("Reshape", emit(flattened(b, x, place), 1), b.shape_of(x), special_zero=False)
+
+
+def _softmax_like(operator: str, emit: Callable[[Context, Value, int], Any]) -> None:
+    def old(b: Context, x: Value, *, axis: int = 1) -> Any:
+        return _coerced(b, x, axis, lambda value, place: emit(b, value, place))
+
+    def new(b: Context, x: Value, *, axis: int = -1) -> Any:
+        return emit(b, x, b.axis(axis, max(b.rank(x), 1)))
+
+    add(operator, 1, "", old)
+    add(operator, 13, "", new)
+
+
+def _hardmax(b: Context, x: Value, axis: int) -> Value:
+    """1 at the first greatest of the axis."""
+    index = b.emit("Squeeze", first_extreme(b, x, "max", axis), [axis], version=1)
+    return b.emit("OneHot", index, b.size(x, axis), b.constant(1, x), b.constant(0, x), axis=axis, version=1)
+
+
+_softmax_like("Softmax", lambda b, x, axis: b.emit("Softmax", x, axis=axis))
+_softmax_like("LogSoftmax", lambda b, x, axis: b.emit("LogSoftmax", x, axis=axis))
+_softmax_like("Hardmax", _hardmax)

@@ -1,0 +1,78 @@
+"""Attention: as IR's operation where it can be, else as products and a softmax."""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+@translates("Attention", since=23)
+def attention(
+    b: Context, query: Value, key: Value, value: Value, attn_mask: Value | None = None, past_key: Value | None = None,
+    past_value: Value | None = None, nonpad_kv_seqlen: Value | None = None, *, is_causal: int = 0, scale: float | None = None,
+    q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0, softmax_precision: int | None = None,
+    qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """Keys and values of the past come first. Source: ONNX Attention-25."""
+    flat = b.rank(query, "the queries") == 3
+    if flat:
+        if not q_num_heads or not kv_num_heads:
+            raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
+        query, key, value = (split_heads(b, x, heads) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+    present = with_past(b, past_key, key), with_past(b, past_value, value)
+    heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
+    mask = Mask()
+    if attn_mask is not None:
+        mask.given(b, _lengthened(b, attn_mask, heads.key))
+    offset = _offset(b, query, past_key, nonpad_kv_seqlen)
+    windowed = left_window_size >= 0 or right_window_size >= 0
+    precision = None if softmax_precision is None else element_of(softmax_precision)
+    fused = not softcap and not b.needs_output(3) and _is_natural(precision, b.element(query))
+    triangle = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
+    if not triangle and (is_causal or windowed):
+        seen = visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
+        mask.restrict(seen, sees=left_window_size < 0 and (offset is None or past_key is not None))
+    if nonpad_kv_seqlen is not None:
+        columns = positions(b, heads.key, 2)
+        mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueeze(1, 2, 3))
+    if fused:
+        y, scores = attend(b, heads, mask, scale, triangle), None
+    else:
+        if qk_matmul_output_mode not in (0, 1, 2, 3):
+            raise OpError(f"qk_matmul_output_mode is {qk_matmul_output_mode}, expected 0 to 3")
+        y, stages = Scores(b, heads, mask, scale, softcap, precision).stages()
+        scores = stages[qk_matmul_output_mode]
+    return join_heads(b, y) if flat else y, *present, scores
+
+
+def _is_natural(precision: Element | None, kind: Element) -> bool:
+    """Whether the softmax is asked for in the precision in which IR's attention computes."""
+    return precision is None or precision is kind or (precision is F32 and kind in (F16, BF16)) or (kind is F64 and precision is F64)
+
+
+def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
+    """How many keys come before the first query: a number, one for each of the batch, or None for 0."""
+    if past is not None:
+        return Expression(b, b.size(past, 2))
+    if valid is not None:
+        return Expression(b, b.convert(valid, I64)) - Expression(b, b.size(query, 2))
+    return None
+
+
+def _lengthened(b: Context, mask: Value, key: Value) -> Value:
+    """A mask for fewer keys than there are hides the others."""
+    have, want = b.sizes(mask, "the mask")[-1], b.sizes(key, "the keys")[2]
+    rank = b.rank(mask)
+    if have == want if isinstance(have, int) or isinstance(want, int) else bool(have.name) and have.name == want.name:
+        return mask
+    lacking = Expression(b, b.size(key, 2)) - Expression(b, b.size(mask, rank - 1))
+    more = b.emit("Concat", b.constant([0] * (rank - 1)), lacking.maximum(0).unsqueeze(0).value, axis=0)
+    boolean = b.element(mask) is BOOLEAN
+    fill = b.constant(False, BOOLEAN) if boolean else b.constant(float("-inf"), mask)
+    return b.emit("Pad", mask, [0] * rank, more, fill, pad_mode="constant")

@@ -1,0 +1,39 @@
+"""Convolutions: forward, transposed, deformable; and ONNX Runtime's fused one."""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.algorithms.windows import Windows
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+@translates("Conv")
+def conv(
+    b: Context, x: Value, w: Value, bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None,
+    group: int = 1, kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
+) -> Value:  # fmt: skip
+    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
+    return add_bias(b, convolve(b, x, w, group, windows), bias, b.rank(w))
+
+
+@translates("CausalConvWithState", since=27)
+def causal_conv_with_state(
+    b: Context, x: Value, w: Value, bias: Value | None = None, past_state: Value | None = None, *, activation: str = "none"
+) -> tuple[Value, ...]:
+    """Each channel by itself, along the past state and the data; the end of both is the state to come."""
+    if activation not in ("none", "silu", "swish"):
+        raise OpError(f"activation is {activation!r}, expected none, silu or swish")
+    channels, _, kernel = b.static(w, "the weights")
+    if past_state is not None:
+        padded = b.emit("Concat", past_state, x, axis=2)
+    else:
+        padded = b.emit("Pad", x, [0, 0, kernel - 1], [0, 0, 0], b.constant(0, x), pad_mode="constant")
+    windows = Windows.of([kernel], None, None, None, "NOTSET")
+    y = add_bias(b, convolve(b, padded, w, channels, windows), bias, 3)
+    y = y if activation == "none" else b.emit("Swish", y)
+    length = Expression(b, b.size(padded, 2)).unsqueeze(0)
+    return y, b.emit("Slice", padded, (length - (kernel - 1)).value, length.value, [1], [2])

@@ -1,0 +1,73 @@
+"""TensorSequence made from little: constants, ranges, one-hot and unit matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import SparseTensorProto, TensorProto
+
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from converters.onnx.tensors import array_of, constant_of, element_of
+from irexec.dtypes.elements import BF16, F16, F32, I64, STRING
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+_LARGEST_FILLED = 1 << 16
+
+
+@translates("Constant")
+def constant(
+    b: Context, *, value: TensorProto | None = None, sparse_value: SparseTensorProto | None = None, value_float: float | None = None,
+    value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
+    value_string: str | None = None, value_strings: list[str] | None = None,
+) -> Value:  # fmt: skip
+    """The one value that is given."""
+    tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
+    listed = [(value_float, F32), (value_floats, F32), (value_int, I64), (value_ints, I64), (value_string, STRING), (value_strings, STRING)]
+    numbers = [(number, kind) for number, kind in listed if number is not None]
+    if len(tensors) + len(numbers) != 1:
+        raise OpError(f"it has {len(tensors) + len(numbers)} values, expected one")
+    if tensors:
+        return b.builder.raw_constant(constant_of(tensors[0], None), b.name)
+    number, kind = numbers[0]
+    return b.constant(np.asarray(number, kind.carrier), kind)
+
+
+@translates("ConstantOfShape", since=9)
+def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = None) -> Value:
+    """One number everywhere: written out where the shape is a constant and small."""
+    array, kind = (np.zeros(1, np.float32), F32) if value is None else array_of(value)
+    if array.size != 1:
+        raise OpError(f"value has {array.size} numbers, expected one")
+    sizes = b.ints_if_known(shape) if shape.node.constant is not None else None
+    if sizes is not None and all(size >= 0 for size in sizes) and int(np.prod(sizes, dtype=object)) <= _LARGEST_FILLED:
+        return b.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
+    return b.full(b.constant(array.reshape(()), kind), shape)
+
+
+@translates("Range", since=11)
+def range_11(b: Context, start: Value, limit: Value, delta: Value, *, stash_type: int = 1) -> Value:
+    """Computed in f32 for the 16-bit floats."""
+    kind = b.element(start)
+    wide = F32 if kind in (F16, BF16) and stash_type == 1 else kind
+    scalars = [b.convert(b.scalar(value), wide) for value in (start, limit, delta)]
+    return b.convert(b.emit("Range", *scalars, output_type=wide), kind)
+
+
+@translates("OneHot", since=9)
+def one_hot(b: Context, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
+    """Indices of any number type; negative ones count from the end."""
+    if not b.element(indices).is_integer:
+        indices = b.convert(indices, I64)
+    depth = b.scalar(b.convert(depth, I64))
+    off, on = (b.emit("Gather", values, b.constant(i), b.constant(0)) for i in (0, 1))
+    return b.emit("OneHot", indices, depth, on, off, axis=axis, negative_indices_mode="normalize")
+
+
+@translates("EyeLike", since=9)
+def eye_like(b: Context, x: Value, *, dtype: int = 0, k: int = 0) -> Value:
+    """Ones on the k-th diagonal of a matrix of the shape of ``x``."""
+    kind = element_of(dtype) if dtype else b.element(x)
+    if b.rank(x) != 2:
+        raise OpError(f"the input {b.fact(x)} is no matrix")
+    return b.emit("Eye", b.size(x, 0), b.size(x, 1), b.constant(k), output_type=kind)

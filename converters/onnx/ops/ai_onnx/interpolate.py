@@ -1,0 +1,158 @@
+"""Resize and Upsample.
+
+What Interpolate says exactly becomes one; the rest (antialiasing, exclude_outside, crops, symmetric
+half pixels, kept proportions) becomes, axis by axis, a product with a matrix of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.algorithms.resampling import Resizing, Stretch, resampled
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.dtypes.elements import F64, I64
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+_NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
+_POLICIES = ("stretch", "not_larger", "not_smaller")
+
+
+class _Request:
+    """What a Resize asks for: new sizes or scales for some axes."""
+
+    def __init__(
+        self, b: Context, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None, policy: str = "stretch"
+    ) -> None:
+        given = sizes if scales is None else scales
+        if given is None or (scales is not None and sizes is not None):
+            raise OpError("either scales or sizes must be given")
+        if policy not in _POLICIES:
+            raise OpError(f"keep_aspect_ratio_policy {policy!r} is none of {', '.join(_POLICIES)}")
+        self.b, self.x, self.axes, self.policy = b, x, list(axes), policy if sizes is not None else "stretch"
+        self.by_scale = scales is not None
+        self.given = given
+        known = b.known(given)
+        self.known = None if known is None else known.ravel().tolist()
+        if self.known is not None and len(self.known) != len(self.axes):
+            raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {len(self.axes)} axes")
+        self.changing = [i for i in range(len(self.axes)) if not self._stays(i)]
+
+    def _stays(self, i: int) -> bool:
+        if self.known is None or self.policy != "stretch":
+            return False
+        return self.known[i] == (1 if self.by_scale else self.b.sizes(self.x)[self.axes[i]])
+
+    def is_native(self, how: Resizing) -> bool:
+        """Whether Interpolate defines the same."""
+        special = how.antialias or how.exclude_outside or self.policy != "stretch"
+        if special or how.transformation not in _NATIVE or how.mode not in ("nearest", "linear", "cubic"):
+            return False
+        if how.mode == "linear" and self.known is not None and len(self.changing) > 3:
+            return False
+        return not self.by_scale or all(self._is_plain(i, how) for i in self.changing)
+
+    def _is_plain(self, i: int, how: Resizing) -> bool:
+        """Whether scale and resulting size say the same, so that it does not matter which of them a coordinate goes by.
+
+        Where it is not known, only aligning corners goes by the size.
+        """
+        size = self.b.sizes(self.x)[self.axes[i]]
+        if self.known is None or not isinstance(size, int):
+            return how.transformation != "align_corners"
+        resized = size * self.known[i]
+        if how.transformation == "align_corners":
+            return abs(resized - round(resized)) < 1e-4
+        return int(resized) != size
+
+    def interpolate(self, how: Resizing) -> Value:
+        """An Interpolate along the axes that change."""
+        b, given = self.b, self.given
+        if not self.changing:
+            return self.x
+        if len(self.changing) < len(self.axes):
+            numbers = np.asarray(b.known(given)).ravel()[self.changing]
+            given = b.constant(numbers, given)
+        mode = "linear_onnx" if how.mode == "linear" else how.mode
+        return b.emit(
+            "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
+            shape_calculation_mode="scales" if self.by_scale else "sizes", coordinate_transformation_mode=how.transformation,
+            nearest_mode=how.nearest, cube_coeff=how.cubic,
+        )  # fmt: skip
+
+    def stretches(self, roi: Value | None) -> list[Stretch]:
+        """The axes that change, or all of them where a region is taken."""
+        b = self.b
+        wanted = list(range(len(self.axes))) if roi is not None else self.changing
+        sizes = [Expression(b, b.size(self.x, axis)).to(F64) for axis in self.axes]
+        numbers = [Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64) for i in range(len(self.axes))]
+        if self.by_scale:
+            outs, scales = [(scale * size).floor() for scale, size in zip(numbers, sizes, strict=True)], numbers
+        else:
+            scales = [out / size for out, size in zip(numbers, sizes, strict=True)]
+            outs = numbers
+        if self.policy != "stretch":
+            common = scales[0]
+            for scale in scales[1:]:
+                common = common.minimum(scale) if self.policy == "not_larger" else common.maximum(scale)
+            outs, scales = [(common * size + 0.5).floor() for size in sizes], [common] * len(sizes)
+        return [Stretch(self.axes[i], sizes[i], outs[i], scales[i], None if roi is None else self._region(roi, i)) for i in wanted]
+
+    def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
+        """Start and end of an axis; the list has an entry for each of the axes given, or for each of the data."""
+        b, shape = self.b, self.b.static(roi, "roi")
+        length = shape[0] if len(shape) == 1 else 0
+        if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
+            raise OpError(f"roi has the shape {list(shape)} for {len(self.axes)} axes")
+        place = i if length == 2 * len(self.axes) else self.axes[i]
+        start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (place, length // 2 + place))
+        return start, end
+
+
+def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value:
+    if request.is_native(how):
+        return request.interpolate(how)
+    return resampled(request.b, request.x, how, request.stretches(roi if how.transformation == "tf_crop_and_resize" else None))
+
+
+@translates("Resize", since=10)
+def resize_10(b: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    """Coordinates asymmetric, nearest by floor."""
+    return _resize(Resizing(mode, "asymmetric", "floor"), _Request(b, x, range(b.rank(x)), None, scales))
+
+
+@translates("Resize", since=11)
+def resize_11(
+    b: Context, x: Value, roi: Value | None = None, scales: Value | None = None, sizes: Value | None = None, *, mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0, extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Value:  # fmt: skip
+    """An empty tensor stands for an input that is not given."""
+    scales, sizes = (None if v is None or b.sizes(v) == (0,) else v for v in (scales, sizes))
+    how = Resizing(
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), extrapolation_value, bool(antialias)
+    )
+    places = [b.axis(axis, x) for axis in axes] if axes else range(b.rank(x))
+    return _resize(how, _Request(b, x, places, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy), roi)
+
+
+@translates("Upsample")
+def upsample_1(b: Context, x: Value, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Value:
+    """Of images; the mode linear was called bilinear."""
+    scales = b.constant(np.array([1, 1, height_scale, width_scale], np.float32))
+    return resize_10(b, x, scales, mode="linear" if mode == "bilinear" else mode)
+
+
+@translates("Upsample", since=7)
+def upsample_7(b: Context, x: Value, *, scales: list[float], mode: str = "nearest") -> Value:
+    return resize_10(b, x, b.constant(np.asarray(scales, np.float32)), mode=mode)
+
+
+@translates("Upsample", since=9)
+def upsample_9(b: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    return resize_10(b, x, scales, mode=mode)

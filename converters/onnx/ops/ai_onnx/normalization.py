@@ -1,0 +1,177 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.dtypes.elements import BF16, F16, F32, F64, Element
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+def _widest(b: Context, *values: Value) -> Element:
+    """The element type that holds all of them."""
+    kinds = [b.element(value) for value in values]
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return F64 if F64 in kinds else F32
+
+
+@translates("BatchNormalization")
+def batch_normalization_1(
+    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
+    spatial: int = 1, is_test: int = 0,
+) -> Value:  # fmt: skip
+    """By the given statistics, whatever is_test says, unless outputs are wanted that only training gives."""
+    if spatial:
+        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+    # Statistics of a number for each place of a sample: they align at the end.
+    deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, variance)))
+    normal = b.emit("Divide", b.emit("Subtract", x, mean), deviation)
+    return b.emit("Add", b.emit("Multiply", normal, scale), bias)
+
+
+@translates("BatchNormalization", since=9)
+def batch_normalization_9(
+    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9
+) -> Value:
+    return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+
+
+@translates("BatchNormalization", since=14)
+def batch_normalization_14(
+    b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
+    training_mode: int = 0,
+) -> Value | tuple[Value, ...]:  # fmt: skip
+    """In training by the statistics of the batch, which move the running ones."""
+    if not training_mode:
+        return _by_channel(b, x, scale, bias, mean, variance, epsilon)
+    wide = _widest(b, x, mean) if b.element(x) not in (F16, BF16) else F32
+    data = b.convert(x, wide)
+    axes = [axis for axis in range(b.rank(x)) if axis != 1]
+    now = b.emit("ReduceMean", data, axes, keep_dims=False)
+    apart = b.emit("Subtract", data, b.along_channels(now, b.rank(x)))
+    spread = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=False)
+
+    def running(old: Value, new: Value) -> Value:
+        kept = b.emit("Multiply", old, b.constant(momentum, old))
+        return b.emit("Add", kept, b.emit("Multiply", b.convert(new, b.element(old)), b.constant(1 - momentum, old)))
+
+    return _by_channel(b, x, scale, bias, now, spread, epsilon), running(mean, now), running(variance, spread)
+
+
+def _by_channel(b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float) -> Value:
+    kind = _widest(b, x, scale, bias, mean, variance)
+    values = [b.convert(value, kind) for value in (x, scale, bias, mean, variance)]
+    return b.convert(b.emit("BatchNormInference", *values, epsilon=epsilon), b.element(x))
+
+
+def _mvn(b: Context, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
+    """To mean 0 and variance 1 along the axes."""
+    return b.emit("MVN", x, axes, normalize_variance=True, eps=epsilon, eps_mode=mode)
+
+
+@translates("InstanceNormalization")
+def instance_normalization(b: Context, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5) -> Value:
+    rank = b.rank(x)
+    scaled = b.emit("Multiply", _mvn(b, x, list(range(2, rank)), epsilon), b.along_channels(scale, rank))
+    return b.emit("Add", scaled, b.along_channels(bias, rank))
+
+
+@translates("GroupNormalization", since=18)
+def group_normalization_18(b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5) -> Value:
+    """Scale and bias are one number for each group."""
+    channels = b.sizes(x)[1]
+    if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
+        raise OpError(f"{channels} channels cannot be split into {num_groups} groups")
+    groups = b.constant(np.repeat(np.arange(num_groups), channels // num_groups))
+    wide = [b.emit("Gather", part, groups, b.constant(0)) for part in (scale, bias)]
+    return b.emit("GroupNormalization", x, *wide, num_groups=num_groups, epsilon=epsilon)
+
+
+@translates("GroupNormalization", since=21)
+def group_normalization_21(
+    b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
+    return b.emit("GroupNormalization", x, scale, bias, num_groups=num_groups, epsilon=epsilon)
+
+
+def _stashed(b: Context, x: Value, stash_type: int) -> Value:
+    """The data in the precision of the first stage: f32 for the 16-bit floats."""
+    return b.convert(x, F32) if stash_type == 1 and b.element(x) in (F16, BF16) else x
+
+
+def _trailing(b: Context, x: Value, axis: int) -> list[int]:
+    return list(range(b.axis(axis, x), b.rank(x)))
+
+
+@translates("LayerNormalization", since=17)
+def layer_normalization(
+    b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[Value, ...]:
+    """Also gives the mean and the inverse deviation, where they are wanted."""
+    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
+    y = b.emit("Multiply", b.convert(_mvn(b, wide, axes, epsilon), b.element(x)), scale)
+    y = y if bias is None else b.emit("Add", y, bias)
+    if not b.needs_output(1) and not b.needs_output(2):
+        return (y,)
+    centre = b.emit("ReduceMean", wide, axes, keep_dims=True)
+    apart = b.emit("Subtract", wide, centre)
+    variance = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=True)
+    deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, wide)))
+    return y, centre, b.emit("Divide", b.constant(1, wide), deviation)
+
+
+@translates("RMSNormalization", since=23)
+def rms_normalization(b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Value:
+    """Over the root of the mean of squares; the result has the type of the scale."""
+    return over_root(b, x, scale, axis, epsilon, stash_type)[0]
+
+
+def over_root(b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int) -> tuple[Value, Value]:
+    """The RMSNormalization, and the root that it divides by."""
+    wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
+    square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
+    root = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide)))
+    normal = b.convert(b.emit("Divide", wide, root), b.element(x))
+    return b.emit("Multiply", b.convert(normal, b.element(scale)), scale), root
+
+
+@translates("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(b: Context, x: Value, *, axes: list[int] | None = None) -> Value:
+    return _mvn(b, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")
+
+
+@translates("LpNormalization")
+def lp_normalization(b: Context, x: Value, *, axis: int = -1, p: int = 2) -> Value:
+    """Over the length along the axis; where that is 0 the numbers stay 0."""
+    if p not in (1, 2):
+        raise OpError(f"p is {p}, expected 1 or 2")
+    length = b.emit("ReduceL1" if p == 1 else "ReduceL2", x, [axis], keep_dims=True)
+    safe = b.emit("Select", b.emit("Equal", length, b.constant(0, x)), b.constant(1, x), length)
+    return b.emit("Divide", x, safe)
+
+
+@translates("LRN")
+def lrn(b: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Value:
+    return b.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
+
+
+@translates("LayerNormalization", since=1)
+def layer_normalization_1(
+    b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[Value, ...]:
+    """What ONNX Runtime writes into models of opsets that do not have it yet."""
+    return layer_normalization(b, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
+
+
+@translates("SimplifiedLayerNormalization")
+def simplified_layer_normalization(
+    b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[Value, ...]:
+    """ONNX Runtime's, in the domain of ONNX; also gives the inverse of the root of the mean of squares."""
+    y, root = over_root(b, x, scale, axis, epsilon, stash_type)
+    return (y, (1.0 / Expression(b, root)).value) if b.needs_output(1) else (y,)

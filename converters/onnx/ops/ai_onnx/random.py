@@ -1,0 +1,86 @@
+"""Random numbers; with a seed they are the same each time, but those of no other runtime."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from converters.onnx.tensors import element_of
+from irexec.dtypes.elements import F32, F64, Element
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+def _drawn(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
+    """Numbers from 0 to below 1. ``stream`` tells draws of one node apart."""
+    seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": stream}
+    return Expression(b, b.emit("RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **seeds))
+
+
+def _kind(dtype: int | None, x: Value | None, b: Context) -> Element:
+    found = element_of(dtype) if dtype else F32 if x is None else b.element(x)
+    if not found.is_float:
+        raise OpError(f"random numbers of {found} are not defined")
+    return found
+
+
+@translates("RandomUniform")
+def random_uniform(
+    b: Context, *, shape: list[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: float | None = None
+) -> Value:
+    return _uniform(b, b.constant(list(shape)), _kind(dtype, None, b), low, high, seed)
+
+
+@translates("RandomUniformLike")
+def random_uniform_like(
+    b: Context, x: Value, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0, seed: float | None = None
+) -> Value:
+    return _uniform(b, b.shape_of(x), _kind(dtype, x, b), low, high, seed)
+
+
+def _uniform(b: Context, shape: Value, kind: Element, low: float, high: float, seed: float | None) -> Value:
+    return (_drawn(b, shape, kind, seed) * (high - low) + low).value
+
+
+@translates("RandomNormal")
+def random_normal(
+    b: Context, *, shape: list[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: float | None = None
+) -> Value:
+    return _normal(b, b.constant(list(shape)), _kind(dtype, None, b), mean, scale, seed)
+
+
+@translates("RandomNormalLike")
+def random_normal_like(
+    b: Context, x: Value, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0, seed: float | None = None
+) -> Value:
+    return _normal(b, b.shape_of(x), _kind(dtype, x, b), mean, scale, seed)
+
+
+def _normal(b: Context, shape: Value, kind: Element, mean: float, scale: float, seed: float | None) -> Value:
+    """Of two uniform numbers one normal one. Source: Box and Muller, 1958."""
+    wide = F64 if kind is F64 else F32
+    radius = ((1 - _drawn(b, shape, wide, seed)).log() * -2).sqrt()
+    turn = (_drawn(b, shape, wide, seed, 2) * (2 * math.pi)).cos()
+    return (radius * turn * scale + mean).to(kind).value
+
+
+@translates("Bernoulli", since=15)
+def bernoulli(b: Context, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
+    """1 with the probability that the input is, else 0."""
+    wide = F64 if b.element(x) is F64 else F32
+    hit = _drawn(b, b.shape_of(x), wide, seed) < Expression(b, b.convert(x, wide))
+    return hit.to(element_of(dtype) if dtype else b.element(x)).value
+
+
+@translates("Multinomial", since=7)
+def multinomial(b: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None) -> Value:
+    """Classes by the logarithms of their probabilities, whose sum need not be 1."""
+    seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": 1}
+    kind = element_of(dtype)
+    drawn = b.emit(
+        "Multinomial", x, b.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **seeds
+    )  # fmt: skip
+    return b.convert(drawn, kind)

@@ -1,0 +1,25 @@
+"""Positions turned into rotations."""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.attention import join_heads, split_heads
+from converters.onnx.algorithms.rotary_embedding import rotate
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+@translates("RotaryEmbedding", since=23)
+def rotary_embedding(
+    b: Context, x: Value, cos_cache: Value, sin_cache: Value, position_ids: Value | None = None, *, interleaved: int = 0,
+    num_heads: int = 0, rotary_embedding_dim: int = 0,
+) -> Value:  # fmt: skip
+    """Pairs of numbers of each head turned by the angle of their place. Source: ONNX RotaryEmbedding-23."""
+    if position_ids is not None:
+        cos_cache, sin_cache = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
+    if b.rank(x) == 4:
+        return rotate(b, x, cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
+    if not num_heads:
+        raise OpError("num_heads is needed for data without an axis of heads")
+    return join_heads(b, rotate(b, split_heads(b, x, num_heads), cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim))

@@ -1,0 +1,79 @@
+"""Numbers put in their places."""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.context import Context
+from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+_REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
+
+
+def _reduction(name: str) -> str:
+    if name not in _REDUCTIONS:
+        raise OpError(f"reduction is {name!r}, expected {', '.join(_REDUCTIONS)}")
+    return _REDUCTIONS[name]
+
+
+@translates("Scatter", since=9)
+def scatter_9(b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scatter_elements_16(b, x, indices, updates, axis=axis)
+
+
+@translates("ScatterElements", since=11)
+def scatter_elements_11(b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scatter_elements_16(b, x, indices, updates, axis=axis)
+
+
+@translates("ScatterElements", since=16)
+def scatter_elements_16(
+    b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
+) -> Value:  # fmt: skip
+    """What is there takes part in a reduction."""
+    place = b.constant(b.axis(axis, x))
+    return b.emit("ScatterElementsUpdate", x, indices, updates, place, reduction=_reduction(reduction), use_init_val=True)
+
+
+@translates("ScatterND", since=11)
+def scatter_nd_11(b: Context, x: Value, indices: Value, updates: Value) -> Value:
+    return b.emit("ScatterNDUpdate", x, indices, updates, version=4)
+
+
+@translates("ScatterND", since=16)
+def scatter_nd_16(b: Context, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
+    if reduction == "none":
+        return scatter_nd_11(b, x, indices, updates)
+    return b.emit("ScatterNDUpdate", x, indices, updates, version=15, reduction=_reduction(reduction))
+
+
+@translates("Trilu", since=14)
+def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
+    """What lies on and above (or below) the k-th diagonal, and 0."""
+    rank = b.rank(x)
+    if rank < 2:
+        raise OpError(f"the input {b.fact(x)} is no matrix")
+    rows, columns = (positions(b, x, axis) for axis in (rank - 2, rank - 1))
+    distance = columns - rows.column()
+    diagonal = Expression(b, b.constant(0) if k is None else b.scalar(b.convert(k, I64)))
+    outside = distance < diagonal if upper else distance > diagonal
+    return b.emit("Select", outside.value, b.constant(0, x), x)
+
+
+@translates("TensorScatter", since=24)
+def tensor_scatter(
+    b: Context, past_cache: Value, update: Value, write_indices: Value | None = None, *, mode: str = "linear", axis: int = -2
+) -> Value:
+    """A stretch of the cache, which may go round its end, replaced; each sample of the batch has a start of its own."""
+    if mode not in ("linear", "circular"):
+        raise OpError(f"mode is {mode!r}, expected linear or circular")
+    rank, place = b.rank(past_cache), b.axis(axis, past_cache)
+    index = positions(b, update, place).unsqueeze(*(i for i in range(rank) if i != place))
+    if write_indices is not None:
+        index = Expression(b, b.convert(write_indices, I64)).unsqueeze(*range(1, rank)) + index
+    if mode == "circular":
+        index = index.modulo(Expression(b, b.size(past_cache, place)))
+    wide = b.full(index.value, b.shape_of(update))
+    return b.emit("ScatterElementsUpdate", past_cache, wide, update, b.constant(place), version=3)

@@ -1,0 +1,286 @@
+"""ai.onnx.ml: ensembles of decision trees. All trees go down a level at a time, whatever their depth.
+
+Source: ONNX-ML TreeEnsemble-5, TreeEnsembleRegressor-3, TreeEnsembleClassifier-3, and ONNX Runtime
+``tree_ensemble_aggregator.h`` for what the specification leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import TensorProto
+
+from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.context import Context
+from converters.onnx.registry import AI_ONNX_ML, translates
+from converters.onnx.tensors import array_of
+from irexec.dtypes.elements import F32, F64, I64, Element
+from irexec.errors import ConversionError, OpError
+from irexec.ir.graph import Value
+
+_COMPARE = {"BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater", "BRANCH_EQ": "Equal",
+            "BRANCH_NEQ": "NotEqual"}  # fmt: skip
+_MODES = [*_COMPARE, "BRANCH_MEMBER"]
+_AGGREGATES = {"AVERAGE": "ReduceSum", "SUM": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
+_POST = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
+
+
+@dataclass
+class Forest:
+    """Nodes and leaves of all trees in one numbering; a leaf leads to itself."""
+
+    feature: list[int] = field(default_factory=list)
+    split: list[float] = field(default_factory=list)
+    mode: list[str] = field(default_factory=list)
+    missing: list[bool] = field(default_factory=list)
+    branches: list[tuple[int, int]] = field(default_factory=list)
+    leaf: list[list[tuple[int, float]]] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+
+    def add_leaf(self, weights: list[tuple[int, float]]) -> int:
+        place = self.add_node(0, 0.0, "", False)
+        self.branches[place] = (place, place)
+        self.leaf[place] = weights
+        return place
+
+    def add_node(self, feature: int, split: float, mode: str, missing: bool) -> int:
+        """A node whose branches are not known yet."""
+        self.feature.append(feature)
+        self.split.append(split)
+        self.mode.append(mode)
+        self.missing.append(missing)
+        self.branches.append((-1, -1))
+        self.leaf.append([])
+        return len(self.feature) - 1
+
+    def depth(self) -> int:
+        """How many steps lead from the roots to the last leaf.
+
+        Raises:
+            OpError: the nodes go round in a circle, or a branch leads nowhere.
+        """
+        level, steps = set(self.roots), 0
+        while any(self.mode[node] for node in level):
+            level = {branch for node in level if self.mode[node] for branch in self.branches[node]}
+            steps += 1
+            if steps > len(self.mode) or not all(0 <= node < len(self.mode) for node in level):
+                raise OpError("the nodes of a tree go round in a circle, or lead nowhere")
+        return steps
+
+
+def _walked(b: Context, x: Value, forest: Forest) -> Value:
+    """The leaf that each row reaches in each tree, (rows, trees)."""
+    kind = b.element(x)
+    features, splits = b.constant(np.array(forest.feature)), b.constant(np.array(forest.split, np.float64), kind)
+    falses, trues = (b.constant(np.array([pair[i] for pair in forest.branches])) for i in (1, 0))
+    modes = sorted({mode for mode in forest.mode if mode})
+    kinds = b.constant(np.array([modes.index(mode) if mode else 0 for mode in forest.mode]))
+    missing = b.constant(np.array([forest.missing])[0]) if any(forest.missing) else None
+    rows = b.unsqueeze(b.size(x, 0), [0])
+    node = b.full(b.constant(np.array([forest.roots])), b.emit("Concat", rows, b.constant([len(forest.roots)]), axis=0))
+    axis = b.constant(0)
+    for _ in range(forest.depth()):
+        value = b.emit("GatherElements", x, b.emit("Gather", features, node, axis), axis=1)
+        split = b.emit("Gather", splits, node, axis)
+        holds = [Expression(b, b.emit(_COMPARE[mode], value, split)) for mode in modes]
+        goes = holds[0]
+        for i, other in enumerate(holds[1:], 1):
+            goes = Expression(b, b.emit("Gather", kinds, node, axis)).equals(i).select(other, goes)
+        if missing is not None:
+            nan = Expression(b, b.emit("IsNaN", value)) if kind.is_float else Expression(b, b.emit("NotEqual", value, value))
+            goes = goes | (nan & Expression(b, b.emit("Gather", missing, node, axis)))
+        node = b.emit("Select", goes.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis))
+    return node
+
+
+def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, kind: Element) -> Expression:
+    """What the leaves say of each target together, (rows, targets)."""
+    if aggregate not in _AGGREGATES:
+        raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
+    # A leaf says nothing of the other targets.
+    nothing = {"MIN": np.finfo(kind.carrier).max, "MAX": np.finfo(kind.carrier).min}.get(aggregate, 0.0)
+    table = np.full((len(forest.mode), targets), nothing, np.float64)
+    for place, weights in enumerate(forest.leaf):
+        for target, weight in weights:
+            if not 0 <= target < targets:
+                raise OpError(f"a leaf has the target {target} of {targets}")
+            table[place, target] = table[place, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
+    leaves = b.emit("Gather", b.constant(table, kind), _walked(b, x, forest), b.constant(0))
+    total = Expression(b, b.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
+    return total / len(forest.roots) if aggregate == "AVERAGE" else total
+
+
+@translates("TreeEnsemble", since=5, domain=AI_ONNX_ML)
+def tree_ensemble(
+    b: Context, x: Value, *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
+    membership_values: TensorProto | None = None, n_targets: int | None = None, nodes_falseleafs: list[int], nodes_falsenodeids: list[int],
+    nodes_featureids: list[int], nodes_hitrates: TensorProto | None = None, nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int], post_transform: int = 0,
+    tree_roots: list[int],
+) -> Value:  # fmt: skip
+    """A root whose both branches are the same leaf is that leaf."""
+    forest = Forest()
+    weights, splits = array_of(leaf_weights)[0], array_of(nodes_splits)[0]
+    modes = [_MODES[int(mode)] for mode in array_of(nodes_modes)[0]]
+    members = _members(membership_values, modes.count("BRANCH_MEMBER"))
+    count = len(modes)
+    tracks = list(nodes_missing_value_tracks_true or [0] * count)
+    for i in range(count):
+        forest.add_node(nodes_featureids[i], float(splits[i]), modes[i], bool(tracks[i]))
+    leaves = [forest.add_leaf([(target, float(weight))]) for target, weight in zip(leaf_targetids, weights, strict=True)]
+    for i in range(count):
+        true = leaves[nodes_truenodeids[i]] if nodes_trueleafs[i] else nodes_truenodeids[i]
+        false = leaves[nodes_falsenodeids[i]] if nodes_falseleafs[i] else nodes_falsenodeids[i]
+        forest.branches[i] = (true, false)
+    for i in (i for i in range(count) if modes[i] == "BRANCH_MEMBER"):
+        _spell_out(forest, i, next(members))
+    forest.roots = list(tree_roots)
+    kind = b.element(x)
+    scores = _scores(b, x, forest, n_targets or max(leaf_targetids) + 1, ["AVERAGE", "SUM", "MIN", "MAX"][aggregate_function], kind)
+    return post_transformed(b, scores.value, _POST[post_transform])
+
+
+def _members(values: TensorProto | None, count: int) -> Iterator[list[float]]:
+    """The sets of members, one after the other, each ended by NaN."""
+    numbers = np.zeros(0) if values is None else array_of(values)[0].astype(np.float64)
+    sets = np.split(numbers, np.flatnonzero(np.isnan(numbers)) + 1)[:-1]
+    if len(sets) != count:
+        raise OpError(f"there are {len(sets)} sets of members for {count} nodes")
+    return iter([[float(number) for number in one[:-1]] for one in sets])
+
+
+def _spell_out(forest: Forest, node: int, members: Sequence[float]) -> None:
+    """Membership as one comparison after the other."""
+    true, false = forest.branches[node]
+    place = node
+    for i, member in enumerate(members):
+        forest.mode[place], forest.split[place] = "BRANCH_EQ", member
+        last = i == len(members) - 1
+        after = false if last else forest.add_node(forest.feature[node], 0.0, "BRANCH_EQ", forest.missing[node])
+        forest.branches[place] = (true, after)
+        place = after
+    if not members:
+        forest.mode[node], forest.branches[node] = "BRANCH_EQ", (false, false)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """The attributes that regressors and classifiers share; numbers as lists or as tensors."""
+
+    nodes_falsenodeids: Sequence[int]
+    nodes_featureids: Sequence[int]
+    nodes_modes: Sequence[str]
+    nodes_nodeids: Sequence[int]
+    nodes_treeids: Sequence[int]
+    nodes_truenodeids: Sequence[int]
+    values: Sequence[float]
+    missing: Sequence[int]
+
+    def forest(self, leaves: dict[tuple[int, int], list[tuple[int, float]]]) -> Forest:
+        """``leaves`` are weights by tree and node. A tree begins at the node that is no branch of another."""
+        forest = Forest()
+        keys = list(zip(self.nodes_treeids, self.nodes_nodeids, strict=True))
+        numbers = {key: i for i, key in enumerate(keys)}
+        children: set[tuple[int, int]] = set()
+        for i, (key, mode) in enumerate(zip(keys, self.nodes_modes, strict=True)):
+            if mode == "LEAF":
+                forest.add_leaf(leaves.get(key, []))
+                continue
+            if mode not in _COMPARE:
+                raise ConversionError(f"nodes of mode {mode!r} cannot be converted", unsupported=True)
+            forest.add_node(self.nodes_featureids[i], self.values[i], mode, bool(self.missing[i]))
+            both = (key[0], self.nodes_truenodeids[i]), (key[0], self.nodes_falsenodeids[i])
+            if not all(branch in numbers for branch in both):
+                raise OpError(f"node {key[1]} of tree {key[0]} has a branch that leads nowhere")
+            forest.branches[i] = (numbers[both[0]], numbers[both[1]])
+            children.update(both)
+        forest.roots = [i for i, key in enumerate(keys) if key not in children]
+        return forest
+
+
+def _leaves(
+    trees: Sequence[int], nodes: Sequence[int], targets: Sequence[int], weights: Sequence[float]
+) -> dict[tuple[int, int], list[tuple[int, float]]]:
+    found: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for tree, node, target, weight in zip(trees, nodes, targets, weights, strict=True):
+        found.setdefault((tree, node), []).append((target, weight))
+    return found
+
+
+def _numbers(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[float]:
+    return [float(number) for number in (array_of(tensor)[0] if tensor is not None else plain or [])]
+
+
+def _data(b: Context, x: Value) -> Value:
+    """Integers are compared as f32."""
+    return x if b.element(x) in (F32, F64) else b.convert(x, F32)
+
+
+@translates("TreeEnsembleRegressor", domain=AI_ONNX_ML)
+def tree_ensemble_regressor(
+    b: Context, x: Value, *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
+    base_values_as_tensor: TensorProto | None = None, n_targets: int | None = None, nodes_falsenodeids: list[int],
+    nodes_featureids: list[int], nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
+    nodes_truenodeids: list[int], nodes_values: list[float] | None = None, nodes_values_as_tensor: TensorProto | None = None,
+    post_transform: str = "NONE", target_ids: list[int], target_nodeids: list[int], target_treeids: list[int],
+    target_weights: list[float] | None = None, target_weights_as_tensor: TensorProto | None = None,
+) -> Value:  # fmt: skip
+    nodes = _Nodes(
+        nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
+        _numbers(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
+    )  # fmt: skip
+    weights = _numbers(target_weights, target_weights_as_tensor)
+    forest = nodes.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
+    scores = _scores(b, _data(b, x), forest, n_targets or max(target_ids) + 1, aggregate_function, F32)
+    base = _numbers(base_values, base_values_as_tensor)
+    if base:
+        scores = scores + Expression(b, b.constant(np.array(base, np.float32)))
+    return post_transformed(b, scores.value, post_transform)
+
+
+@translates("TreeEnsembleClassifier", domain=AI_ONNX_ML)
+def tree_ensemble_classifier(
+    b: Context, x: Value, *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
+    class_ids: list[int], class_nodeids: list[int], class_treeids: list[int], class_weights: list[float] | None = None,
+    class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
+    nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
+    nodes_truenodeids: list[int], nodes_values: list[float] | None = None, nodes_values_as_tensor: TensorProto | None = None,
+    post_transform: str = "NONE",
+) -> tuple[Value, ...]:  # fmt: skip
+    """The label and the scores of each row."""
+    nodes = _Nodes(
+        nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
+        _numbers(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
+    )  # fmt: skip
+    weights = _numbers(class_weights, class_weights_as_tensor)
+    count = len(classlabels_strings or classlabels_int64s or [])
+    single = count == 2 and len(set(class_ids)) == 1
+    ids = [0] * len(class_ids) if single else class_ids
+    forest = nodes.forest(_leaves(class_treeids, class_nodeids, ids, weights))
+    scores = _scores(b, _data(b, x), forest, 1 if single else count, "SUM", F32)
+    base = _numbers(base_values, base_values_as_tensor)
+    if base:
+        scores = scores + Expression(b, b.constant(np.array(base[-1:] if single else base, np.float32)))
+    if not single:
+        place = best_class(b, scores.value)
+        return labels_at(b, place, classlabels_int64s, classlabels_strings), post_transformed(b, scores.value, post_transform)
+    positive = all(weight >= 0 for weight in weights)
+    place = b.convert(b.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
+    return labels_at(b, place, classlabels_int64s, classlabels_strings), _both(b, scores, positive, post_transform)
+
+
+def _both(b: Context, score: Expression, positive: bool, post_transform: str) -> Value:
+    """The scores of two classes from that of the second one: probabilities where no weight is negative."""
+    if post_transform == "PROBIT":
+        raise ConversionError("PROBIT of a single score cannot be converted", unsupported=True)
+    first = 1 - score if positive else -score
+    both = b.emit("Concat", first.value, score.value, axis=1)
+    if positive or post_transform != "LOGISTIC":
+        return both
+    return post_transformed(b, both, post_transform)

@@ -1,0 +1,298 @@
+"""com.microsoft: ONNX Runtime's kinds of attention.
+
+Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu/bert``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.algorithms.rotary_embedding import rotate
+from converters.onnx.context import Context
+from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_float
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import I64
+from irexec.errors import ConversionError, OpError
+from irexec.ir.dims import Size
+from irexec.ir.graph import Value
+
+
+def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
+    """A mask that is added as a number, so that a query that sees nothing sees everything alike."""
+    zero = Expression(b, b.constant(0, like))
+    mask.add(b, kept.select(zero, Expression(b, b.constant(max(filter_value, -3.4e38), like))).value, finite=True)
+
+
+def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
+    """Which keys count, (batch, 1, 1 or length, keys): from numbers for each key, or the length or end and start of each sample."""
+    rank = b.rank(given, "the mask")
+    number = Expression(b, b.convert(given, I64))
+    if rank == 1:
+        return _by_length(b, number, key)
+    if rank == 4:
+        raise ConversionError(f"a mask of shape {b.fact(given)} cannot be converted", unsupported=True)
+    return (number > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
+
+
+def _by_length(b: Context, number: Expression, key: Value) -> Expression:
+    """One number for each sample is where its keys end; two are the ends and then the starts of all samples."""
+    batch, count = b.sizes(key)[0], b.sizes(number.value)[0]
+    along = positions(b, key, 2)
+    if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
+        return along < number.unsqueeze(1, 2, 3)
+    if count != 2 * batch:
+        raise ConversionError(f"a mask of {count} numbers for {batch} samples cannot be converted", unsupported=True)
+    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", number.value, b.constant(0), num_splits=2))
+    return (along < ends) & (along >= starts)
+
+
+def _scale(scale: float) -> float | None:
+    return scale or None
+
+
+@translates("Attention", domain=COM_MICROSOFT)
+def attention(
+    b: Context, x: Value, weights: Value, bias: Value | None = None, mask_index: Value | None = None, past: Value | None = None,
+    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int, unidirectional: int = 0,
+    qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0,
+    rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Queries, keys and values are made here, by one matrix; past and present hold keys and values, (2, batch, heads, ...)."""
+    made = b.emit("MatMul", x, weights)
+    made = made if bias is None else b.emit("Add", made, bias)
+    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    return _from_made(b, made, qkv_hidden_sizes, mask_index, past, attention_bias, options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What Attention and QAttention share."""
+
+    num_heads: int
+    unidirectional: bool
+    mask_filter_value: float
+    scale: float
+    unsupported: bool
+
+
+def _from_made(
+    b: Context, made: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
+    options: _Options,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The attention of queries, keys and values that stand side by side."""
+    if options.unsupported:
+        raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
+    width = b.sizes(made)[2]
+    if not isinstance(width, int):
+        raise OpError(f"the width of the queries, keys and values {b.fact(made)} is not known")
+    parts = b.emit("VariadicSplit", made, b.constant(2), list(sizes or [width // 3] * 3))
+    query, key, value = (split_heads(b, part, options.num_heads) for part in parts)
+    if past is not None:
+        old = [b.emit("Squeeze", part, [0]) for part in b.emit("Split", past, b.constant(0), num_splits=2)]
+        key, value = with_past(b, old[0], key), with_past(b, old[1], value)
+    mask = Mask()
+    if mask_index is not None:
+        _hide(b, mask, _raw_mask(b, mask_index, key), query, options.mask_filter_value)
+    if attention_bias is not None:
+        mask.add(b, attention_bias)
+    if options.unidirectional:
+        mask.restrict(visible(b, query, key, None if past is None else _before(b, key, query)), sees=True)
+    y = join_heads(b, attend(b, Heads(query, key, value), mask, _scale(options.scale)))
+    if not b.needs_output(1):
+        return (y,)
+    return y, b.emit("Concat", b.unsqueeze(key, [0]), b.unsqueeze(value, [0]), axis=0)
+
+
+def _before(b: Context, key: Value, query: Value) -> Expression:
+    """How many keys there are before the first query."""
+    return Expression(b, b.size(key, 2)) - Expression(b, b.size(query, 2))
+
+
+@translates("MultiHeadAttention", domain=COM_MICROSOFT)
+def multi_head_attention(
+    b: Context, query: Value, key: Value | None = None, value: Value | None = None, bias: Value | None = None,
+    key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Value | None = None,
+    past_value: Value | None = None, past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
+    mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """Queries, keys and values apart, packed together (batch, length, heads, 3, size), or keys with values."""
+    if cache_indirection is not None or past_sequence_length is not None:
+        raise ConversionError("a cache of fixed size cannot be converted", unsupported=True)
+    heads = _heads(b, query, key, value, bias, num_heads)
+    keys, values = with_past(b, past_key, heads.key), with_past(b, past_value, heads.value)
+    heads = Heads(heads.query, keys, values)
+    mask = Mask()
+    if key_padding_mask is not None:
+        _hide(b, mask, _raw_mask(b, key_padding_mask, keys), heads.query, mask_filter_value)
+    if attention_bias is not None:
+        mask.add(b, attention_bias)
+    if unidirectional:
+        mask.restrict(visible(b, heads.query, keys, _before(b, keys, heads.query)), sees=past_key is not None)
+    if b.needs_output(3):
+        y, stages = Scores(b, heads, mask, _scale(scale)).stages()
+        return join_heads(b, y), keys, values, stages[2]
+    return join_heads(b, attend(b, heads, mask, _scale(scale))), keys, values
+
+
+def _heads(b: Context, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int) -> Heads:
+    if b.rank(query) == 5:
+        if bias is not None:
+            raise ConversionError("a bias of packed queries, keys and values cannot be converted", unsupported=True)
+        return Heads(*_unpacked(b, query, 3))
+    if key is None:
+        raise OpError("there are neither keys nor packed ones")
+    parts: list[Value | None] = [None] * 3
+    if bias is not None:
+        widths = [b.sizes(x)[2] if x is not None and b.rank(x) == 3 else None for x in (query, key, value)]
+        parts = _split_bias(b, bias, widths)
+    first = split_heads(b, _plus(b, query, parts[0]), num_heads)
+    if b.rank(key) == 5:
+        return Heads(first, *_unpacked(b, key, 2))
+    if value is None:
+        raise OpError("there are no values")
+    if b.rank(key) == 4:
+        # Of another layer's cache, heads and all; the bias has been added there.
+        return Heads(first, key, value)
+    return Heads(first, split_heads(b, _plus(b, key, parts[1]), num_heads), split_heads(b, _plus(b, value, parts[2]), num_heads))
+
+
+def _split_bias(b: Context, bias: Value, widths: list[Size | None]) -> list[Value | None]:
+    query, _, value = widths
+    if not isinstance(query, int):
+        raise OpError("the width of the queries is not known")
+    lengths = [query, query, value if isinstance(value, int) else query]
+    return list(b.emit("VariadicSplit", bias, b.constant(0), lengths))
+
+
+def _plus(b: Context, x: Value, bias: Value | None) -> Value:
+    return x if bias is None else b.emit("Add", x, bias)
+
+
+def _unpacked(b: Context, packed: Value, count: int) -> list[Value]:
+    """(batch, length, heads, count, size) as that many of (batch, heads, length, size)."""
+    parts = b.emit("Split", packed, b.constant(3), num_splits=count)
+    return [b.transpose(b.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
+
+
+@translates("RotaryEmbedding", domain=COM_MICROSOFT)
+def rotary_embedding(
+    b: Context, x: Value, position_ids: Value, cos_cache: Value, sin_cache: Value, *, interleaved: int = 0, is_packed_batching: int = 0,
+    num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
+) -> Value:  # fmt: skip
+    """One position is that of the first of all; else each has its own."""
+    flat = b.rank(x) == 3
+    if flat:
+        half = b.sizes(cos_cache)[1]
+        if not num_heads and not isinstance(half, int):
+            raise OpError("neither num_heads nor the width of cos_cache is known")
+        width = b.sizes(x)[2]
+        if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int):
+            num_heads = width // (2 * half)
+        x = split_heads(b, x, num_heads)
+    position = Expression(b, b.convert(position_ids, I64))
+    if b.rank(position_ids) == 1:
+        position = (positions(b, x, 2) + position).unsqueeze(0)
+    cos, sin = (b.emit("Gather", cache, position.value, b.constant(0)) for cache in (cos_cache, sin_cache))
+    y = rotate(b, x, cos, sin, bool(interleaved), rotary_embedding_dim)
+    y = y if scale == 1.0 else b.emit("Multiply", y, b.constant(scale, y))
+    return join_heads(b, y) if flat else y
+
+
+@translates("GroupQueryAttention", domain=COM_MICROSOFT)
+def group_query_attention(
+    b: Context, query: Value, key: Value | None, value: Value | None, past_key: Value | None, past_value: Value | None, seqlens_k: Value,
+    total_sequence_length: Value, cos_cache: Value | None = None, sin_cache: Value | None = None, position_ids: Value | None = None,
+    attention_bias: Value | None = None, head_sink: Value | None = None, *, num_heads: int, kv_num_heads: int, scale: float = 0.0,
+    do_rotary: int = 0, rotary_interleaved: int = 0, local_window_size: int = -1, softcap: float = 0.0, smooth_softmax: int = 0,
+    kv_cache_bit_width: int = 0, qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
+    sliding_window_cache: int = 0, qk_norm_epsilon: float = 1e-6,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Keys and values are put behind those of the past, of which each sample has seqlens_k + 1 - length, and seen up to the query.
+
+    At the first prompt, when as many are in total as are new, there is no past, whatever seqlens_k says.
+    """
+    odd = smooth_softmax or head_sink is not None or not causal or sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
+    if odd or b.needs_output(3):
+        raise ConversionError("only causal attention without sinks, of a plain cache, can be converted", unsupported=True)
+    parts = _queries(b, query, key, value, num_heads, kv_num_heads)
+    total = Expression(b, b.scalar(b.convert(total_sequence_length, I64)))
+    length = Expression(b, b.size(parts.query, 2))
+    behind = Expression(b, b.convert(b.reshape(seqlens_k, [-1]), I64)) + 1 - length
+    before = length.equals(total).select(0, behind)
+    if do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise OpError("do_rotary needs cos_cache and sin_cache")
+        if position_ids is None:
+            position_ids = (before.column() + positions(b, parts.query, 2)).value
+        cos, sin = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
+        turned = [rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)]
+        parts = Heads(turned[0], turned[1], parts.value)
+    caches = [_cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
+    return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
+
+
+def _half(b: Context, cache: Value) -> int:
+    found = b.sizes(cache)[-1]
+    if not isinstance(found, int):
+        raise OpError(f"the width of {b.fact(cache)} is not known")
+    return found
+
+
+def _queries(b: Context, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int) -> Heads:
+    """Queries, keys and values; packed along the width where there are only queries."""
+    if key is None or value is None:
+        width = b.sizes(query)[2]
+        if not isinstance(width, int):
+            raise OpError(f"the width of {b.fact(query)} is not known")
+        size = width // (num_heads + 2 * kv_num_heads)
+        lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
+        query, key, value = b.emit("VariadicSplit", query, b.constant(2), lengths)
+    counts = (num_heads, kv_num_heads, kv_num_heads)
+    return Heads(*(split_heads(b, x, count) for x, count in zip((query, key, value), counts, strict=True)))
+
+
+def _cached(b: Context, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
+    """The cache with what is new at its places; as long as the past, or as all there is."""
+    if past is None:
+        return new
+    size = Expression(b, b.size(past, 2))
+    more = (total - size).maximum(0).unsqueeze(0).value
+    room = b.emit("Pad", past, [0] * 4, b.emit("Concat", b.constant([0, 0]), more, b.constant([0]), axis=0), b.constant(0, past),
+                  pad_mode="constant")  # fmt: skip
+    position = before.unsqueeze(1, 2, 3) + positions(b, new, 2).unsqueeze(0, 1, 3)
+    index = b.full(position.value, b.shape_of(new))
+    return b.emit("ScatterElementsUpdate", room, index, new, b.constant(2), version=3)
+
+
+def _grouped(
+    b: Context, query: Value, caches: list[Value], kv_num_heads: int, before: Expression, bias: Value | None, scale: float, window: int,
+    softcap: float,
+) -> tuple[Value, ...]:  # fmt: skip
+    count = b.sizes(query)[1]
+    if not isinstance(count, int):
+        raise OpError(f"the number of heads of {b.fact(query)} is not known")
+    heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
+    mask = Mask()
+    # A query sees its own key at least.
+    mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
+    if bias is not None:
+        mask.add(b, bias)
+    if softcap:
+        y, _ = Scores(b, heads, mask, _scale(scale), softcap).stages()
+    else:
+        y = attend(b, heads, mask, _scale(scale))
+    return (join_heads(b, y), *caches)
+
+
+@translates("QAttention", domain=COM_MICROSOFT)
+def qattention(
+    b: Context, x: Value, weight: Value, bias: Value, x_scale: Value, weight_scale: Value, mask_index: Value | None = None,
+    x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
+    mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Attention whose data and weights are quantised; from the queries on it is in floats."""
+    made = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
+    options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
+    return _from_made(b, made, None, mask_index, past, None, options)

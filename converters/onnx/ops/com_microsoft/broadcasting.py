@@ -1,0 +1,14 @@
+"""com.microsoft: padding."""
+
+from __future__ import annotations
+
+from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.broadcasting import pad_11
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.ir.graph import Value
+
+
+@translates("Pad", domain=COM_MICROSOFT)
+def contrib_pad(b: Context, x: Value, pads: Value, value: Value | None = None, *, mode: str = "constant") -> Value:
+    """The pads may have an axis of size 1 in front."""
+    return pad_11(b, x, b.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)

@@ -1,0 +1,61 @@
+"""com.microsoft: products, activations and sums that ONNX Runtime's optimiser joins into one operator.
+
+Source: onnxruntime ``docs/ContribOperators.md``.
+"""
+
+from __future__ import annotations
+
+from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.matmul import gemm_7
+from converters.onnx.ops.com_microsoft.activation import fast_gelu, fused_activation
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.ir.graph import Value
+
+
+@translates("FusedMatMul", "TransposeMatMul", domain=COM_MICROSOFT)
+def fused_matmul(
+    b: Context, x: Value, y: Value, *, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0, transBatchB: int = 0
+) -> Value:
+    """transBatch: the axis of rows (or with trans that of columns) stands before those of the batch."""
+    sides = [_batch_first(b, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
+    # Vectors are not transposed.
+    turned = [bool(trans) and b.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
+    product = b.emit("MatMul", *sides, transpose_a=turned[0], transpose_b=turned[1])
+    return product if alpha == 1.0 else b.emit("Multiply", product, b.constant(alpha, product))
+
+
+def _batch_first(b: Context, x: Value) -> Value:
+    """(rows, batch..., columns) as (batch..., rows, columns)."""
+    rank = b.rank(x)
+    return b.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
+
+
+@translates("FusedMatMulActivation", domain=COM_MICROSOFT)
+def fused_matmul_activation(
+    b: Context, x: Value, y: Value, *, activation: str, activation_alpha: float = 0.0, activation_beta: float = 0.0,
+    activation_gamma: float = 0.0, activation_axis: int = -1, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Value:  # fmt: skip
+    product = fused_matmul(b, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
+    if activation == "Softmax":
+        return b.emit("Softmax", product, axis=b.axis(activation_axis, product))
+    return _activated(b, product, activation, activation_alpha, activation_beta)
+
+
+@translates("FusedGemm", domain=COM_MICROSOFT)
+def fused_gemm(
+    b: Context, x: Value, y: Value, z: Value | None = None, *, activation: str = "", activation_alpha: float = 0.0,
+    activation_beta: float = 0.0, activation_gamma: float = 0.0, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+) -> Value:  # fmt: skip
+    sums = gemm_7(b, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return _activated(b, sums, activation, activation_alpha, activation_beta)
+
+
+def _activated(b: Context, x: Value, name: str, alpha: float, beta: float) -> Value:
+    parameters = {"LeakyRelu": [alpha], "HardSigmoid": [alpha, beta], "Clip": [alpha, beta]}
+    return fused_activation(b, x, name, parameters.get(name))
+
+
+@translates("GemmFastGelu", domain=COM_MICROSOFT)
+def gemm_fast_gelu(b: Context, x: Value, w: Value, bias: Value | None = None) -> Value:
+    return fast_gelu(b, b.emit("MatMul", x, w), bias)

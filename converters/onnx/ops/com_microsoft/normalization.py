@@ -1,0 +1,75 @@
+"""Normalisation as ONNX Runtime's optimiser joins it with the sum before it.
+
+Source: onnxruntime ``docs/ContribOperators.md``.
+"""
+
+from __future__ import annotations
+
+from converters.onnx.algorithms.expression import positions
+from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import I32
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+
+
+def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
+    """The skip may lack the batch, or have 1 of it."""
+    total = b.emit("Add", x, skip)
+    return total if bias is None else b.emit("Add", total, bias)
+
+
+@translates("SkipLayerNormalization", domain=COM_MICROSOFT)
+def skip_layer_normalization(
+    b: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None, *, epsilon: float = 1e-12
+) -> tuple[Value | None, ...]:
+    """Of x + skip + bias, which is the fourth output."""
+    total = _summed(b, x, skip, bias)
+    results = layer_normalization(b, total, gamma, beta, epsilon=epsilon)
+    return (*results, total) if len(results) == 3 else (results[0], None, None, total)
+
+
+@translates("SkipSimplifiedLayerNormalization", domain=COM_MICROSOFT)
+def skip_simplified_layer_normalization(
+    b: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
+) -> tuple[Value | None, ...]:
+    """Of x + skip + bias, which is the fourth output; without a mean, and as ONNX Runtime has it without a deviation too."""
+    total = _summed(b, x, skip, bias)
+    return rms_normalization(b, total, gamma, epsilon=epsilon), None, None, total
+
+
+@translates("EmbedLayerNormalization", domain=COM_MICROSOFT)
+def embed_layer_normalization(
+    b: Context, input_ids: Value, segment_ids: Value | None, word_embedding: Value, position_embedding: Value,
+    segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None, position_ids: Value | None = None, *,
+    epsilon: float = 1e-12, mask_index_type: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The sum of what words, places and segments are embedded as, normalised; how many words count; and the sum."""
+    axis = b.constant(0)
+    if position_ids is None:
+        position_ids = positions(b, input_ids, 1).unsqueeze(0).value
+    total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, position_ids, axis))
+    if segment_embedding is not None:
+        if segment_ids is None:
+            raise OpError("there is an embedding of segments, but no segments")
+        total = b.emit("Add", total, b.emit("Gather", segment_embedding, segment_ids, axis))
+    y = layer_normalization(b, total, gamma, beta, epsilon=epsilon)[0]
+    if mask is None:
+        counted = b.full(b.constant(0, I32), b.unsqueeze(b.size(input_ids, 0), [0]))
+    else:
+        counted = b.emit("ReduceSum", b.convert(mask, I32), [1], keep_dims=False)
+    return y, counted, total
+
+
+@translates("GroupNorm", domain=COM_MICROSOFT)
+def group_norm(
+    b: Context, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int
+) -> Value:
+    """Channels-last images unless told otherwise; the activation is Swish."""
+    data = b.channels_first(x) if channels_last else x
+    kind = b.element(x)
+    scale, bias = (b.convert(part, kind) for part in (gamma, beta))
+    y = b.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
+    y = b.emit("Swish", y) if activation else y
+    return b.channels_last(y) if channels_last else y

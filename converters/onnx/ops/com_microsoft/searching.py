@@ -1,0 +1,15 @@
+"""com.microsoft: distinct values."""
+
+from __future__ import annotations
+
+from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.searching import unique
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.ir.graph import Value
+
+
+@translates("Unique", domain=COM_MICROSOFT)
+def contrib_unique(b: Context, x: Value) -> tuple[Value, ...]:
+    """In the order in which they are met: the numbers, which of them each is, and how many."""
+    values, _, which, counts = unique(b, x, sorted=0)
+    return values, which, counts

@@ -1,0 +1,190 @@
+"""The driver: what a model file may hold, and what is said of one that cannot be converted."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, parser
+
+import converters
+import irexec
+from converters.onnx.translate import unsupported_nodes
+from irexec.ir.dims import Dim
+from tests.support.onnx_models import model_of, run
+
+CHAIN = "(float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"
+
+
+def refused(model: onnx.ModelProto | Path) -> irexec.ConversionError:
+    with pytest.raises(irexec.ConversionError) as caught:
+        converters.convert(model)
+    return caught.value
+
+
+def test_from_a_path_and_from_memory(tmp_path: Path) -> None:
+    model = model_of(CHAIN)
+    onnx.save(model, tmp_path / "m.onnx")
+    for source in (tmp_path / "m.onnx", str(tmp_path / "m.onnx"), model):
+        result = irexec.compile_model(converters.convert(source))(np.array([-1, 2], np.float32))
+        np.testing.assert_array_equal(result["y"], [0, -2])
+
+
+def test_nodes_in_any_order() -> None:
+    model = model_of(CHAIN)
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(nodes))
+    np.testing.assert_array_equal(run(model, np.array([-1, 2], np.float32))[0], [0, -2])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"", "it has no graph"), (b"no model at all", "not an ONNX model"), (b"\x08\x0a\x12\x04test", "it has no graph")],
+    ids=["empty", "garbage", "without graph"],
+)
+def test_what_is_no_model(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(content)
+    assert says in str(refused(path))
+
+
+def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "cannot be read" in str(refused(tmp_path / "absent.onnx"))
+    assert "cannot be read" in str(refused(tmp_path))
+
+
+def test_a_truncated_file(tmp_path: Path) -> None:
+    """Wherever it is cut: nothing but a ConversionError, or what is left is a model."""
+    onnx.save(model_of("(float[2] x) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32)), tmp_path / "m.onnx")
+    content = (tmp_path / "m.onnx").read_bytes()
+    for length in range(len(content)):
+        (tmp_path / "cut.onnx").write_bytes(content[:length])
+        with contextlib.suppress(irexec.ConversionError):
+            converters.convert(tmp_path / "cut.onnx")
+
+
+def test_a_model_without_opset() -> None:
+    model = model_of(CHAIN)
+    del model.opset_import[:]
+    assert "imports no opset" in str(refused(model))
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        ("(float[2] x) => (float[2] y) { y = Add(x, z) z = Neg(y) }", "circle"),
+        ("(float[2] x) => (float[2] y) { y = Add(x, z) }", "nothing produces 'z'"),
+        ("(float[2] x) => (float[2] z) { y = Neg(x) }", "nothing produces 'z'"),
+        ("(float[2] x) => (float[2] y) { y = Neg(x) y = Abs(x) }", "produced twice"),
+        ("(float[2] x) => (float[2] x) { x = Neg(x) }", "is an input of the graph too"),
+        ("(float[2] x, float[2] x) => (float[2] y) { y = Neg(x) }", "two inputs of the graph are called 'x'"),
+        ("(float[2] x) => (float[2] y) { y = Elu <beta: float = 1> (x) }", "attribute 'beta' is unknown"),
+        ("(float[4] x) => (float[4] y) { y = Concat(x, x) }", "required attribute axis is missing"),
+        ("(float[2] x) => (float[2] y) { y = Neg(x, x) }", "it has 2 inputs, expected 1"),
+        ("(float[2] x) => (float[2] y) { y = Add(x) }", "it has 1 input, expected 2"),
+        ('(float[2] x) => (float[2] y) { y = Add("", x) }', "a required input is missing"),
+        ("(float[2] x, float[3] z) => (float[2] y) { y = Add(x, z) }", "cannot be broadcast together"),
+        ("(float[2] x) => (float[2] y, float[2] z) { y, z = Identity(x) }", "its output 1 cannot be converted"),
+        ("(seq(float[2]) x) => (float[2] y) { y = Neg(x) }", "input 'x' of the graph is no tensor"),
+    ],
+)
+def test_unsound_models(graph: str, says: str) -> None:
+    assert says in str(refused(model_of(graph)))
+
+
+def test_an_error_names_the_node() -> None:
+    error = refused(model_of("(float[2] x, float[3] z) => (float[2] y) { [adder] y = Add(x, z) }"))
+    assert str(error).startswith("node 'adder' (ai.onnx.Add of opset 20): ")
+    assert not error.unsupported
+
+
+def test_every_unsupported_node_is_named_at_once() -> None:
+    error = refused(model_of("(float[2] x) => (float[2] y) { [a] t = com.example.Foo(x) [b] u = Relu(t) [c] y = Bar(u) }"))
+    assert error.unsupported
+    assert str(error) == ("2 nodes cannot be converted: node 'a' (com.example.Foo of opset ?); node 'c' (ai.onnx.Bar of opset 20)")
+
+
+def test_operators_that_are_newer_than_the_model() -> None:
+    model = model_of("(float[2] x) => (float[2] y) { [mish] y = Mish(x) }", 17)
+    assert unsupported_nodes(model) == ["node 'mish' (ai.onnx.Mish of opset 17)"]
+
+
+def test_unsupported_nodes_of_a_subgraph_are_named() -> None:
+    body = helper.make_graph([helper.make_node("Foo", [], ["t"], "inner")], "body", [], [helper.make_empty_tensor_value_info("t")])
+    model = model_of(CHAIN)
+    model.graph.node.append(helper.make_node("Bar", ["y"], ["z"], "outer", branch=body))
+    assert [text.split(" (")[0] for text in unsupported_nodes(model)] == ["node 'outer'", "node 'inner'"]
+
+
+def test_functions_of_the_model_are_inlined() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 20, "own" : 1]>
+        tested (float[2] x) => (float[2] y) { y = own.Twice <by: float = 3.0> (x) }
+        <domain: "own", opset_import: ["" : 20]>
+        Twice <by> (a) => (b) { c = Constant <value_float: float = @by> () b = Mul(a, c) }"""
+    )
+    np.testing.assert_array_equal(run(model, np.array([1, 2], np.float32))[0], [3, 6])
+
+
+def test_a_newer_opset_is_taken_for_the_newest_known() -> None:
+    with pytest.warns(UserWarning, match="opset 99 is newer than"):
+        converters.convert(model_of(CHAIN, 99))
+
+
+def test_a_type_that_ir_does_not_have() -> None:
+    error = refused(model_of("(complex64[2] x) => (complex64[2] y) { y = Identity(x) }"))
+    assert str(error) == "input 'x' of the graph: ONNX type COMPLEX64 is no type of IR"
+    assert error.unsupported
+
+
+def test_dims_keep_their_names_and_inputs_can_be_given_shapes() -> None:
+    model = model_of("(float[N,3,?] x) => (float[N,3,?] y) { y = Relu(x) }")
+    (port,) = converters.convert(model).outputs
+    assert str(port) == "y: f32[?,3,?]"
+    (port,) = converters.convert(model, inputs={"x": (2, 3, Dim(1, 8))}).outputs
+    assert port.shape == (2, 3, Dim(1, 8))
+    (port,) = converters.convert(model, inputs={"x": "2,3,1..8"}).outputs
+    assert port.shape == (2, 3, Dim(1, 8))
+    for odd in ("2,x", (2, None, 3), 5, (-2, 3, 4)):
+        with pytest.raises(irexec.InputError, match="shape of input 'x'"):
+            converters.convert(model, inputs={"x": odd})
+    with pytest.raises(irexec.InputError, match="there is no input 'z': the model has 'x'"):
+        converters.convert(model, inputs={"z": (1,)})
+
+
+def test_an_input_of_unknown_rank() -> None:
+    model = model_of("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert converters.convert(model).outputs[0].shape is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shape"),
+    [("x[1,3,?,2..8]", "x", (1, 3, Dim(), Dim(2, 8))), ("a[0]:0[]", "a[0]:0", ()), ("x[...]", "x", None), ("x[ 2 ]", "x", (2,))],
+)
+def test_input_specs(text: str, name: str, shape: object) -> None:
+    assert converters.parse_input_spec(text) == (name, shape)
+
+
+@pytest.mark.parametrize("text", ["x", "[1]", "x[1", "x[1,b]", "x[2..1]", ""])
+def test_wrong_input_specs(text: str) -> None:
+    with pytest.raises(irexec.InputError):
+        converters.parse_input_spec(text)
+
+
+def test_the_ir_can_be_reshaped() -> None:
+    graph = "(float[2,3,4] x) => (float[8,3] y) { s = Shape <end: int = 1> (x) t = Transpose <perm: ints = [0,2,1]> (x) y = Reshape(t, w) }"
+    converted = converters.convert(model_of(graph, w=np.array([-1, 3])))
+    converted.reshape("5,3,4")
+    assert converted.outputs[0].shape == (20, 3)
+
+
+def test_unused_nodes_are_left_out() -> None:
+    graph = "(float[2] x) => (float[2] y) { unused = Exp(x) y = Clip(x, low, high) }"
+    converted = converters.convert(model_of(graph, low=np.float32(0), high=np.float32(6)))
+    assert [node.type for node in converted.nodes] == ["Parameter", "Clamp", "Result"]
+    assert [node.id for node in converted.nodes] == [0, 1, 2]

@@ -1,0 +1,115 @@
+"""The registry of translators: it reads type hints, whether or not they are strings, and accepts no key twice."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import converters.onnx.ops
+from converters.onnx import registry
+from converters.onnx.registry import add, find, operators, translates
+
+
+@pytest.fixture(autouse=True)
+def own_entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    operators()
+    monkeypatch.setattr(registry, "_TRANSLATIONS", {key: dict(versions) for key, versions in registry._TRANSLATIONS.items()})
+    yield
+
+
+_TRANSLATOR = """
+    {future}
+    from onnx import GraphProto, TensorProto
+
+    from converters.onnx.context import Context
+    from converters.onnx.registry import translates
+    from converters.onnx.values import TensorSequence
+    from irexec.ir.graph import Value
+
+
+    @translates("Probe", since=3, domain="test")
+    def probe(
+        b: Context, x: Value, y: Value | None, z: Value | None = None, *rest: Value, axis: int, scales: list[float] | None = None,
+        power: float | int = 2, body: GraphProto | None = None, value: TensorProto | None = None, names: list[str] | None = None,
+    ) -> Value:
+        return x
+
+
+    @translates("SequenceProbe", domain="test")
+    def sequence_probe(b: Context, x: Value | TensorSequence) -> Value:
+        return x
+"""
+
+
+@pytest.mark.parametrize("future", ["from __future__ import annotations", ""], ids=["hints are strings", "hints are types"])
+def test_signature_is_the_schema(future: str) -> None:
+    module = ModuleType("probe")
+    exec(compile(textwrap.dedent(_TRANSLATOR.format(future=future)), "probe.py", "exec", dont_inherit=True), module.__dict__)
+    found = find("Probe", "test", 5)
+    assert found is not None
+    assert found.function is module.probe
+    assert found.attributes == {
+        "axis": ("INT",), "scales": ("FLOATS",), "power": ("FLOAT", "INT"), "body": ("GRAPH",), "value": ("TENSOR",), "names": ("STRINGS",),
+    }  # fmt: skip
+    assert found.required == {"axis"}
+    assert (found.min_inputs, found.max_inputs, found.required_inputs) == (2, None, (True, False, False))
+    assert not found.takes_sequences
+    sequence = find("SequenceProbe", "test", 1)
+    assert sequence is not None
+    assert sequence.takes_sequences
+
+
+def test_newest_version_not_newer_than_the_opset() -> None:
+    for since in (1, 6, 13):
+        add("Probe", since, "test", lambda b: None)
+    assert [getattr(find("Probe", "test", opset), "since", None) for opset in (0, 1, 5, 6, 12, 13, 99)] == [None, 1, 1, 6, 6, 13, 13]
+    assert find("Probe", "other", 13) is None
+
+
+def _first(b: Any) -> None: ...
+
+
+def _second(b: Any) -> None: ...
+
+
+def test_duplicate_is_refused() -> None:
+    translates("Probe", since=2, domain="test")(_first)
+    translates("Probe", since=3, domain="test")(_second)
+    with pytest.raises(ValueError, match=r"^test\.Probe of opset 2 has two translators: .*\._first and .*\._second$"):
+        translates("Probe", since=2, domain="test")(_second)
+    with pytest.raises(ValueError, match=r"^ai\.onnx\.Relu of opset 1 has two translators"):
+        add("Relu", 1, "", _first)
+
+
+def _complex_attribute(b: Any, *, z: complex) -> None: ...
+
+
+def _untyped_attribute(b: Any, *, z) -> None: ...  # type: ignore[no-untyped-def]  # what the test is about
+
+
+@pytest.mark.parametrize("function", [_complex_attribute, _untyped_attribute])
+def test_attribute_without_a_type_of_onnx_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"attribute 'z' has the type hint .*, which ONNX has no type for"):
+        add("Probe", 1, "test", function)
+
+
+def test_every_file_below_ops_is_loaded() -> None:
+    """Each domain has its folder, and every file in it has been imported."""
+    (root,) = converters.onnx.ops.__path__
+    files = {path for path in Path(root).rglob("*.py") if path.name != "__init__.py"}
+    assert {path.parent.name for path in files} == {"ai_onnx", "ai_onnx_ml", "com_microsoft", "nhwc"}
+    assert files == {Path(sys.modules[name].__file__ or "") for name in sys.modules if name.startswith("converters.onnx.ops.")} - _packages(
+        root
+    )
+    assert {domain for domain, _ in operators()} == {"", "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"}
+
+
+def _packages(root: str) -> set[Path]:
+    return set(Path(root).rglob("__init__.py"))
