@@ -6,7 +6,6 @@ result = compiled({"x": array})
 """
 
 from irexec.analysis.builder import Builder
-from irexec.analysis.findings import Finding
 from irexec.analysis.model import Model, Port
 from irexec.analysis.validate import validate
 from irexec.api import read_model, save_model
@@ -38,6 +37,7 @@ from irexec.dtypes.elements import U64 as u64
 from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir.dims import Dim
+from irexec.ir.findings import Finding
 from irexec.runtime.session import CompiledModel, Outputs, Session, compile_model
 
 __version__ = "0.1.0"

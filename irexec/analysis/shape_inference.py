@@ -24,30 +24,17 @@ from irexec.schema.registry import resolve
 UNKNOWN = Fact(None, None)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A node whose facts could not be inferred.
-
-    Attributes:
-        node: the node.
-        error: OpError (wrong inputs or attributes) or UnsupportedError.
-    """
-
-    node: Node
-    error: IrexecError
-
-
 @dataclass
 class Inference:
-    """What the walk found out.
+    """The result of shape inference.
 
     Attributes:
         facts: for every value of the graph and of its bodies.
-        failures: nodes that could not be inferred, in the order of the walk; empty when strict.
+        failures: the first error of each node that could not be inferred, an OpError or an UnsupportedError; empty when strict.
     """
 
     facts: dict[Value, Fact] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    failures: dict[Node, IrexecError] = field(default_factory=dict)
 
     def __getitem__(self, value: Value) -> Fact:
         return self.facts[value]
@@ -147,7 +134,7 @@ class ShapeInference:
     def _failed(self, node: Node, error: IrexecError, located: IrexecError) -> None:
         if not self.tolerant:
             raise located from error
-        self.inference.failures.append(Failure(node, error))
+        self.inference.failures.setdefault(node, error)
         self._fall_back(node)
 
     def _fall_back(self, node: Node) -> None:

@@ -13,13 +13,14 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from irexec.analysis.findings import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE, Finding
 from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.errors import InputError, ModelError, OpError
 from irexec.io.files import replacing
+from irexec.ir.codes import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE
+from irexec.ir.findings import Finding
 from irexec.runtime.session import CompiledModel, compile_model
 from irexec.tools.dump import dump, every_tensor
 from irexec.tools.images import PICTURES, Picture

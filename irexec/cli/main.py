@@ -14,6 +14,7 @@ import click
 import irexec
 from irexec.cli import render
 from irexec.cli.convert import convert
+from irexec.cli.explain import explain
 from irexec.cli.infer import infer
 from irexec.cli.inspect import inspect
 from irexec.cli.ops import ops
@@ -44,7 +45,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (infer, validate, inspect, convert, ops):
+for command in (infer, validate, explain, inspect, convert, ops):
     cli.add_command(command)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from irexec.analysis.findings import Finding
 from irexec.analysis.validate import validate as find
 from irexec.api import read_model
 from irexec.cli import render
+from irexec.ir.findings import Finding
 
 
 @click.command(short_help="Check every port, attribute, edge and weight range of an .xml.")

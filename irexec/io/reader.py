@@ -22,7 +22,8 @@ from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Input, Model, Node, Problem, Value
+from irexec.ir.findings import Finding, in_model
+from irexec.ir.graph import Graph, Input, Model, Node, Value
 
 LARGEST_SIZE = (1 << 63) - 1
 DEEPEST_BODY = 64
@@ -71,7 +72,7 @@ class Reader:
 
     def __init__(self, document: Document, weights: Weights) -> None:
         self.document, self.weights = document, weights
-        self.problems: list[Problem] = []
+        self.problems: list[Finding] = []
 
     def model(self) -> Model:
         """The model, with what is wrong with it in ``problems`` of its graphs."""
@@ -107,9 +108,9 @@ class Reader:
         """Write down what is wrong at an element."""
         line = self.document.line(element)
         if node is None:
-            self.problems.append(Problem(code, message, port=port, line=line))
+            self.problems.append(in_model(code, message, port=port, line=line))
         else:
-            self.problems.append(Problem(code, message, node.id, node.name, node.type, port, line))
+            self.problems.append(node.finding(code, message, port=port, line=line))
 
     def number(self, element: etree._Element, key: str, node: Node | None = None, code: str = codes.BAD_NUMBER) -> int | None:
         """A whole number of at most 64 bits from an attribute; None, and a problem, if it is not one."""
@@ -239,7 +240,7 @@ class Reader:
             first = found.setdefault(node.id, node)
             if first is not node and node.id >= 0:
                 text = f"id {node.id} is also that of {first.name!r} in line {first.line}"
-                self.problems.append(Problem(codes.DUPLICATE_LAYER, text, node.id, node.name, node.type, None, node.line))
+                self.problems.append(node.finding(codes.DUPLICATE_LAYER, text))
         found.pop(-1, None)
         return found
 
@@ -291,9 +292,7 @@ class Reader:
             for port in node.ports:
                 if port.source is None:
                     text = f"no edge arrives at input port {port.port}"
-                    self.problems.append(
-                        Problem(codes.MISSING_EDGE, text, node.id, node.name, node.type, port.port, port.line or node.line)
-                    )
+                    self.problems.append(node.finding(codes.MISSING_EDGE, text, port=port.port, line=port.line))
 
 
 def _integer(text: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,6 +62,29 @@ def constant_value(constant: Constant) -> np.ndarray:
         raise ModelError(str(error)) from None
     value.flags.writeable = False
     return value
+
+
+def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.ndarray]:
+    """The elements of a constant in order, unpacked block by block, so that little memory is needed; read-only or copies.
+
+    Args:
+        constant: any constant; one of strings is a single block.
+        block: elements of a block; a multiple of 8, so that blocks of packed types start at a byte.
+
+    Raises:
+        ModelError: as ``constant_value``.
+    """
+    if constant.element.kind == "string":
+        yield constant_value(constant).reshape(-1)
+        return
+    wrong = size_problem(constant)
+    if wrong is not None:
+        raise ModelError(wrong)
+    name, raw = constant.element.name, constant.raw
+    for first in range(0, constant.count, block):
+        count = min(block, constant.count - first)
+        start = packed_size(name, first)
+        yield unpack(name, raw[start : start + packed_size(name, count)], count)
 
 
 def size_problem(constant: Constant) -> str | None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
 
 
 @dataclass(eq=False)
@@ -120,34 +122,16 @@ class Node:
         first = len(self.ports)
         return next((v.index for v in self.outputs if number == (first + v.index if v.port is None else v.port)), None)
 
+    def finding(self, code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
+        """A finding at this layer, or at the port of that id; at the layer's line unless another is given."""
+        return Finding(code, CODES[code].severity, self.id, self.name, self.type, port, line or self.line, message)
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: definitions of operations are found again where the node is used."""
         return vars(self) | {"typed": None}
 
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something in the file that the graph cannot show.
-
-    Attributes:
-        code: a stable finding code, see irexec.analysis.findings.
-        message: one sentence with the values.
-        layer_id, layer_name, layer_type, port: the place, as far as there is one.
-        line: the XML line.
-        severity: error or warning.
-    """
-
-    code: str
-    message: str
-    layer_id: int | None = None
-    layer_name: str | None = None
-    layer_type: str | None = None
-    port: int | None = None
-    line: int | None = None
-    severity: str = "error"
 
 
 @dataclass(eq=False)
@@ -159,7 +143,7 @@ class Graph:
 
     name: str = ""
     nodes: list[Node] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     extras: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
 

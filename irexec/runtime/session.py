@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, check_model, find_port, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import limited
@@ -75,6 +76,7 @@ class CompiledModel:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
         check_model(model)
+        refuse_execution_graph(model)
         _refuse_damage(model)
         self.model = Model.of(model)
         self.threads, self.optimize = threads, optimize

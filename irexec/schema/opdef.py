@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.errors import OpError, RangeError
+from irexec.ir import codes
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Attribute
 from irexec.schema.injected import ElementTypes
@@ -19,10 +20,9 @@ from irexec.schema.inputs import InputSpec, check_inputs
 
 @dataclass(frozen=True)
 class AttributeProblem:
-    """What is wrong with one attribute of a layer."""
+    """What is wrong with one attribute of a layer, as a code of a finding and its message; the schema does not know the layer."""
 
-    kind: Literal["missing", "type", "range", "unknown"]
-    name: str
+    code: str
     message: str
 
 
@@ -41,7 +41,7 @@ class ParsedAttributes:
     def require(self) -> dict[str, Any]:
         """A copy of the values; raises OpError for the first attribute that is missing, ill-typed or out of range."""
         for problem in self.problems:
-            if problem.kind != "unknown":
+            if problem.code != codes.UNKNOWN_ATTRIBUTE:
                 raise OpError(problem.message)
         return dict(self.values)
 
@@ -165,15 +165,15 @@ class OpDef:
                     values[attribute.parameter] = attribute.parse(text)
                     continue
                 except OpError as error:
-                    kind: Literal["range", "type"] = "range" if isinstance(error, RangeError) else "type"
-                    problems.append(AttributeProblem(kind, attribute.name, f"attribute {attribute.name!r}: {error}"))
+                    code = codes.ATTRIBUTE_OUT_OF_RANGE if isinstance(error, RangeError) else codes.ILL_TYPED_ATTRIBUTE
+                    problems.append(AttributeProblem(code, f"attribute {attribute.name!r}: {error}"))
             elif attribute.required:
-                problems.append(AttributeProblem("missing", attribute.name, f"required attribute {attribute.name!r} is missing"))
+                problems.append(AttributeProblem(codes.MISSING_ATTRIBUTE, f"required attribute {attribute.name!r} is missing"))
             if not attribute.required:
                 values[attribute.parameter] = attribute.default
         for name in texts:
             if name not in self.by_name and name not in self.ignores:
-                problems.append(AttributeProblem("unknown", name, f"attribute {name!r} is not known to {self.type}"))
+                problems.append(AttributeProblem(codes.UNKNOWN_ATTRIBUTE, f"attribute {name!r} is not known to {self.type}"))
         return ParsedAttributes(self._grouped(values), tuple(problems))
 
     def read_attributes(self, texts: Mapping[str, str], elements: Iterable[Element | None] | None = None) -> dict[str, Any]:

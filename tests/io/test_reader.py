@@ -10,10 +10,11 @@ import pytest
 import irexec
 from irexec import ModelError, io
 from irexec.dtypes.elements import F32
-from irexec.ir.codes import MEANINGS
+from irexec.ir.codes import CODES
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import ANY
-from irexec.ir.graph import Node, Problem
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Node
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 NET = '<net name="n" version="11">\n<layers>\n{}</layers>\n<edges>\n{}</edges>\n</net>'
@@ -24,9 +25,9 @@ EDGE = '<edge from-layer="{}" from-port="{}" to-layer="{}" to-port="{}"/>\n'
 SOUND = X.format(PORT.format(0)) + Y.format(PORT.format(0), PORT.format(1))
 
 
-def _problems(layers: str, edges: str, weights: bytes | None = None) -> list[Problem]:
+def _problems(layers: str, edges: str, weights: bytes | None = None) -> list[Finding]:
     problems = io.read_text(NET.format(layers, edges), weights).problems
-    assert {problem.code for problem in problems} <= set(MEANINGS)
+    assert {problem.code for problem in problems} <= set(CODES)
     return problems
 
 

@@ -1,45 +1,54 @@
-"""The graph as such: cycles, what nobody needs, names given twice."""
+"""The graph itself: cycles, layers that nothing depends on, tensor names that occur twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irexec.analysis.findings import CYCLE, DUPLICATE_TENSOR_NAME, NO_RESULT, UNREACHABLE, Finding, at
-from irexec.ir.graph import Graph, Node, Value
+from irexec.analysis.shape_inference import Inference
+from irexec.ir import codes
+from irexec.ir.findings import Finding, in_model
+from irexec.ir.graph import Graph, Model, Node, Value
 from irexec.ir.order import topological
 
 
-def graph_findings(graph: Graph, *, is_model: bool) -> Iterator[Finding]:
-    """What is wrong with the shape of one graph, bodies apart."""
-    _, stuck = topological(graph)
-    for cycle in cycles(stuck):
-        path = " -> ".join(repr(node.name) for node in [*cycle[:8], cycle[0]])
-        yield at(cycle[0], CYCLE, f"layers feed each other in a circle: {path}")
-    if is_model and not graph.results and not graph.sinks:
-        line = min((node.line for node in graph.nodes if node.line), default=None)
-        yield Finding(NO_RESULT, "error", None, None, None, None, line, "the model has no Result")
-    elif graph.results or graph.sinks:
-        yield from _unreachable(graph)
-    if is_model:
-        yield from _duplicate_names(graph)
+def graphs(model: Graph) -> Iterator[Graph]:
+    """The model and every body in it."""
+    yield model
+    for node in model.walk():
+        for body in node.bodies.values():
+            yield body.graph
+
+
+def graph_findings(model: Model, inference: Inference) -> Iterator[Finding]:
+    """What is wrong with the structure of the model and of each of its bodies."""
+    for graph in graphs(model):
+        _, stuck = topological(graph)
+        for cycle in cycles(stuck):
+            path = " -> ".join(repr(node.name) for node in [*cycle[:8], cycle[0]])
+            yield cycle[0].finding(codes.CYCLE, f"the graph has a cycle: {path}")
+        if graph.results or graph.sinks:
+            yield from _unreachable(graph)
+    if not model.results and not model.sinks:
+        line = min((node.line for node in model.nodes if node.line), default=None)
+        yield in_model(codes.NO_RESULT, "the model has no Result", line=line)
+    yield from _duplicate_names(model)
 
 
 def cycles(stuck: list[Node]) -> Iterator[list[Node]]:
-    """Disjoint cycles among nodes of which each is on a cycle or behind one."""
+    """Disjoint cycles among nodes of which each is on a cycle or behind one; each starts at its smallest id."""
     waiting = dict.fromkeys(stuck)
     while waiting:
         path: list[Node] = []
-        place: dict[Node, int] = {}
+        position: dict[Node, int] = {}
         node: Node | None = next(iter(waiting))
-        while node is not None and node not in place:
-            place[node] = len(path)
+        while node is not None and node not in position:
+            position[node] = len(path)
             path.append(node)
             node = next((v.node for v in node.inputs if v is not None and v.node in waiting), None)
-        if node is None:
-            done = path
-        else:
-            done = path[place[node] :]
-            yield sorted(done, key=lambda n: n.id)[:1] + [n for n in reversed(done) if n is not min(done, key=lambda n: n.id)]
+        done = path if node is None else path[position[node] :]
+        if node is not None:
+            first = min(done, key=lambda n: n.id)
+            yield [first, *(n for n in reversed(done) if n is not first)]
         for one in done:
             waiting.pop(one, None)
 
@@ -54,7 +63,7 @@ def _unreachable(graph: Graph) -> Iterator[Finding]:
             waiting += [value.node for value in node.inputs if value is not None]
     for node in graph.nodes:
         if node not in needed and node.type != "Parameter":
-            yield at(node, UNREACHABLE, "no Result and no Assign depends on it", severity="warning")
+            yield node.finding(codes.UNREACHABLE, "no Result and no Assign depends on it")
 
 
 def _duplicate_names(graph: Graph) -> Iterator[Finding]:
@@ -65,4 +74,4 @@ def _duplicate_names(graph: Graph) -> Iterator[Finding]:
                 first = owners.setdefault(name, value)
                 if first is not value:
                     text = f"tensor name {name!r} is also that of layer {first.node.id} {first.node.name!r}"
-                    yield at(node, DUPLICATE_TENSOR_NAME, text, severity="warning", port=value.port, line=value.line)
+                    yield node.finding(codes.DUPLICATE_TENSOR_NAME, text, port=value.port, line=value.line)

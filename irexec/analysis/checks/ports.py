@@ -1,38 +1,48 @@
-"""Declared ports against inference, and against each other."""
+"""Declared ports against shape inference, and against each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from irexec.analysis.findings import (
-    EDGE_ELEMENT,
-    EDGE_SHAPE,
-    INPUT_ELEMENT,
-    INPUT_SHAPE,
-    NO_DIMS,
-    OUTPUT_ELEMENT,
-    OUTPUT_SHAPE,
-    Finding,
-    Severity,
-    at,
-)
 from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.ir import codes
 from irexec.ir.dims import PartialShape, may_equal, shape_text
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Input, Model, Node, Value
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Model, Node, Value
+
+
+@dataclass(frozen=True)
+class _Port:
+    """A declared port; ``number`` is its id as written, and its position where it has none."""
+
+    node: Node
+    side: str
+    number: int
+    line: int | None
+    declared: Fact
+
+    @property
+    def says(self) -> str:
+        return f"{self.side} port {self.number} declares"
+
+    def finding(self, code: str, text: str) -> Finding:
+        return self.node.finding(code, f"{self.says} {text}", port=self.number, line=self.line)
 
 
 def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
-    """What the ports of the model and of its bodies declare that cannot be so."""
-    failed = {failure.node for failure in inference.failures}
+    """Ports of the model and of its bodies that declare what cannot be."""
     is_static = all(inference.facts.get(node.outputs[0], UNKNOWN).is_static for node in model.parameters if node.outputs)
     for node in model.walk():
-        if node not in failed:
+        if node not in inference.failures:
             for value in node.outputs:
                 yield from _output(value, inference.facts.get(value, UNKNOWN), is_static)
         for index, port in enumerate(node.ports):
-            if port.source is not None:
-                yield from _input(node, index, port, inference.facts.get(port.source, UNKNOWN), is_static)
+            if port.source is not None and port.fact is not None:
+                number = index if port.port is None else port.port
+                declared = _Port(node, "input", number, port.line, port.fact)
+                yield from _input(declared, port.source, inference.facts.get(port.source, UNKNOWN), is_static)
 
 
 def contradicts(declared: PartialShape, inferred: PartialShape) -> bool:
@@ -43,56 +53,44 @@ def contradicts(declared: PartialShape, inferred: PartialShape) -> bool:
 
 
 def _output(value: Value, inferred: Fact, is_static: bool) -> Iterator[Finding]:
-    number = value.index if value.port is None else value.port
-    yield from _against(
-        value.node, f"output port {number}", number, value.line, value.fact, inferred, (OUTPUT_SHAPE, OUTPUT_ELEMENT), is_static
-    )
-
-
-def _input(node: Node, index: int, port: Input, inferred: Fact, is_static: bool) -> Iterator[Finding]:
-    number = index if port.port is None else port.port
-    found = list(_against(node, f"input port {number}", number, port.line, port.fact, inferred, (INPUT_SHAPE, INPUT_ELEMENT), is_static))
-    yield from found
-    if not found and port.source is not None:
-        yield from _edge(node, number, port, port.source, inferred)
-
-
-def _edge(node: Node, number: int, port: Input, source: Value, inferred: Fact) -> Iterator[Finding]:
-    """The two ends of an edge, where inference has not already said which of them is wrong."""
-    here, there = port.fact, source.fact
-    if here is None or there is None:
+    if value.fact is None:
         return
+    port = _Port(value.node, "output", value.index if value.port is None else value.port, value.line, value.fact)
+    yield from _shape(port, inferred, codes.OUTPUT_SHAPE, is_static)
+    yield from _element(port, inferred, codes.OUTPUT_ELEMENT)
+
+
+def _input(port: _Port, source: Value, inferred: Fact, is_static: bool) -> Iterator[Finding]:
+    found = [*_shape(port, inferred, codes.INPUT_SHAPE, is_static), *_element(port, inferred, codes.INPUT_ELEMENT)]
+    yield from found
+    if not found and source.fact is not None:
+        yield from _edge(port, source, source.fact, inferred)
+
+
+def _shape(port: _Port, inferred: Fact, code: str, is_static: bool) -> Iterator[Finding]:
+    declared = port.declared.shape
+    if declared == () and inferred.shape:
+        # OpenVINO writes an unknown rank as it writes a scalar: without dims.
+        # Where our inference does not know all sizes, that of OpenVINO may have known nothing.
+        if inferred.is_static:
+            text = f"[] (a scalar, or an unknown rank), inference gives {shape_text(inferred.shape)}"
+            yield port.finding(code if is_static else codes.NO_DIMS, text)
+    elif contradicts(declared, inferred.shape):
+        yield port.finding(code, f"{shape_text(declared)}, inference gives {shape_text(inferred.shape)}")
+
+
+def _element(port: _Port, inferred: Fact, code: str) -> Iterator[Finding]:
+    declared = port.declared.element
+    if None not in (declared, inferred.element) and declared is not inferred.element:
+        yield port.finding(code, f"{declared}, inference gives {inferred.element}")
+
+
+def _edge(port: _Port, source: Value, there: Fact, inferred: Fact) -> Iterator[Finding]:
+    """The two ports of an edge, where inference has not already decided which of them is wrong."""
+    here = port.declared
     origin = f"its producer {source.node.name!r} declares"
     undecided = not contradicts(there.shape, inferred.shape) and here.shape != () and there.shape != ()
     if undecided and contradicts(here.shape, there.shape):
-        text = f"input port {number} declares {shape_text(here.shape)}, {origin} {shape_text(there.shape)}"
-        yield at(node, EDGE_SHAPE, text, port=number, line=port.line)
+        yield port.finding(codes.EDGE_SHAPE, f"{shape_text(here.shape)}, {origin} {shape_text(there.shape)}")
     if inferred.element is None and None not in (here.element, there.element) and here.element is not there.element:
-        text = f"input port {number} declares {here.element}, {origin} {there.element}"
-        yield at(node, EDGE_ELEMENT, text, port=number, line=port.line)
-
-
-def _against(
-    node: Node, what: str, number: int, line: int | None, declared: Fact | None, inferred: Fact, codes: tuple[str, str], is_static: bool
-) -> Iterator[Finding]:
-    if declared is None:
-        return
-    shape_code, element_code = codes
-    if declared.shape == () and inferred.shape:
-        # OpenVINO writes an unknown rank as it writes a scalar: no dims at all.
-        severity: Severity = "error" if is_static and inferred.is_static else "warning"
-        code = shape_code if severity == "error" else NO_DIMS
-        if severity == "error" or not _rank_could_be_unknown(inferred):
-            text = f"{what} declares [] (a scalar, or an unknown rank), inference gives {shape_text(inferred.shape)}"
-            yield at(node, code, text, severity=severity, port=number, line=line)
-    elif contradicts(declared.shape, inferred.shape):
-        text = f"{what} declares {shape_text(declared.shape)}, inference gives {shape_text(inferred.shape)}"
-        yield at(node, shape_code, text, port=number, line=line)
-    if None not in (declared.element, inferred.element) and declared.element is not inferred.element:
-        text = f"{what} declares {declared.element}, inference gives {inferred.element}"
-        yield at(node, element_code, text, port=number, line=line)
-
-
-def _rank_could_be_unknown(inferred: Fact) -> bool:
-    """Where inference itself knows too little, OpenVINO's may have known nothing."""
-    return not inferred.is_static
+        yield port.finding(codes.EDGE_ELEMENT, f"{here.element}, {origin} {there.element}")

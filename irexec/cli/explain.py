@@ -1,0 +1,42 @@
+"""irexec explain"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict
+
+import click
+
+from irexec.cli import render
+from irexec.ir.codes import CODES, Code
+
+
+@click.command(short_help="Explain a finding code of validate, such as IR103.")
+@click.argument("names", metavar="[CODE]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+def explain(names: tuple[str, ...], as_json: bool) -> None:
+    """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE, list all of them."""
+    rows = [_row(name) for name in names] or list(CODES.values())
+    if as_json:
+        render.as_json({"codes": [asdict(row) for row in rows]})
+    elif names:
+        for number, row in enumerate(rows):
+            render.line("\n" * (number > 0) + _text(row))
+    else:
+        render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows])
+
+
+def _row(name: str) -> Code:
+    row = CODES.get(name.upper())
+    if row is None:
+        near = difflib.get_close_matches(name.upper(), CODES, 3)
+        offer = f"; similar codes are {', '.join(sorted(near))}" if near else "; irexec explain lists all codes"
+        raise click.UsageError(f"there is no finding code {name!r}{offer}")
+    return row
+
+
+def _text(row: Code) -> str:
+    example = "\n".join(f"  {line}" for line in row.example.split("\n"))
+    return (
+        f"{row.code} {row.name} ({row.severity})\n{row.meaning[0].upper()}{row.meaning[1:]}.\n\nExample:\n{example}\n\nRepair: {row.repair}"
+    )

@@ -1,0 +1,52 @@
+"""irexec explain, and the table of finding codes behind it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from irexec.cli.main import run
+from irexec.ir.codes import CODES
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_a_code_is_explained(capsys: Capture) -> None:
+    assert run(["explain", "ir103"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("IR103 missing attribute (error)\nA required attribute is missing.\n")
+    assert "Example:\n  <layer " in text
+    assert "Repair: Write the attribute" in text
+
+
+def test_without_a_code_all_are_listed(capsys: Capture) -> None:
+    assert run(["explain"]) == 0
+    text = capsys.readouterr().out
+    assert all(code in text for code in CODES)
+
+
+def test_as_json(capsys: Capture) -> None:
+    assert run(["explain", "IR201", "IR103", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["code"] for row in document["codes"]] == ["IR201", "IR103"]
+    assert set(document["codes"][0]) == {"code", "name", "severity", "meaning", "example", "repair"}
+
+
+@pytest.mark.parametrize(("name", "expected"), [("IR108", "similar codes are IR1"), ("nonsense", "irexec explain lists all codes")])
+def test_an_unknown_code_is_wrong_usage(name: str, expected: str, capsys: Capture) -> None:
+    assert run(["explain", name]) == 2
+    err = capsys.readouterr().err
+    assert f"there is no finding code {name!r}" in err
+    assert expected in err
+
+
+@pytest.mark.parametrize("row", CODES.values(), ids=lambda row: row.code)
+def test_a_row_is_complete(row) -> None:
+    assert row.code[:2] == "IR"
+    assert len(row.code) == 5
+    assert row.name == row.name.lower() or ".bin" in row.name
+    assert not row.meaning.endswith(".")
+    assert row.repair.endswith((".", "..."))
+    ElementTree.fromstring(f"<example>{row.example}</example>")
