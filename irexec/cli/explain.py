@@ -36,7 +36,6 @@ def _row(name: str) -> Code:
 
 
 def _text(row: Code) -> str:
+    meaning = row.meaning[0].upper() + row.meaning[1:]
     example = "\n".join(f"  {line}" for line in row.example.split("\n"))
-    return (
-        f"{row.code} {row.name} ({row.severity})\n{row.meaning[0].upper()}{row.meaning[1:]}.\n\nExample:\n{example}\n\nRepair: {row.repair}"
-    )
+    return f"{row.code} {row.name} ({row.severity})\n{meaning}.\n\nExample:\n{example}\n\nRepair: {row.repair}"

@@ -80,11 +80,11 @@ def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.nda
     wrong = size_problem(constant)
     if wrong is not None:
         raise ModelError(wrong)
-    name, raw = constant.element.name, constant.raw
+    element, raw = constant.element, constant.raw
     for first in range(0, constant.count, block):
         count = min(block, constant.count - first)
-        start = packed_size(name, first)
-        yield unpack(name, raw[start : start + packed_size(name, count)], count)
+        start = packed_size(element, first)
+        yield unpack(element, raw[start : start + packed_size(element, count)], count)
 
 
 def size_problem(constant: Constant) -> str | None:
