@@ -1,0 +1,30 @@
+"""A Sphinx extension: before the build, pages are written from the registry of operations, the table of codes and the element types."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+FOLDER = "generated"
+
+
+def write_pages(source: Path) -> list[Path]:
+    """Write every generated page below ``source``/generated, in place of those of an earlier build; returns their paths."""
+    from irexec_reference import elements, operations
+
+    folder = source / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    written = []
+    for name, text in {**operations.pages(), **elements.pages()}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """What Sphinx calls."""
+    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

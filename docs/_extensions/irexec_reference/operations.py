@@ -1,0 +1,148 @@
+"""The operation reference: a page for each operation type, from the registry, the rows of the tests and the known differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import groupby
+
+from irexec.io.names import WRITTEN_TYPES
+from irexec.schema.inputs import InputSpec
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions
+from irexec_reference.attributes import attribute_table
+from irexec_reference.examples import example
+from irexec_reference.markdown import code, prose, sentence, table
+from tests.oracle.explained import KNOWN
+
+
+def pages() -> dict[str, str]:
+    """Every page of the reference, by its name below the folder of generated pages."""
+    found = {f"operations/{type}.md": page(type, versions) for type, versions in _types().items()}
+    return {"operations/index.md": _index(), **found}
+
+
+def page(type: str, versions: list[OpDef]) -> str:
+    """The page of one operation type, its newest version first."""
+    family = family_of(versions[0])
+    spelled = f" IR files spell it {code(WRITTEN_TYPES[type])}; both spellings are read." if type in WRITTEN_TYPES else ""
+    parts = [
+        f"# {type}\n",
+        f"{_versions(versions)}. Family: {family.replace('_', ' ')}, in `irexec/ops/{family}.py`.{spelled}\n",
+        *(_version(definition) for definition in reversed(versions)),
+        _differences(type),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+@cache
+def _types() -> dict[str, list[OpDef]]:
+    return {type: list(group) for type, group in groupby(definitions(), key=lambda definition: definition.type)}
+
+
+def family_of(definition: OpDef) -> str:
+    """The module of irexec.ops that defines the operation."""
+    return definition.kernel.__module__.rpartition(".")[2]
+
+
+def _versions(versions: Iterable[OpDef]) -> str:
+    return "Versions: " + ", ".join(f"[{v.version}](#{_anchor(v)})" for v in versions)
+
+
+def _anchor(definition: OpDef) -> str:
+    return f"{definition.type}-{definition.since}".lower()
+
+
+def _version(definition: OpDef) -> str:
+    parts = [
+        f"## {definition.type}-{definition.since}\n",
+        f'In IR: `type="{WRITTEN_TYPES.get(definition.type, definition.type)}" version="{definition.version}"`\n',
+        prose(definition.kernel.__doc__ or "") + "\n",
+        "**Inputs**\n",
+        _inputs(definition.inputs),
+        "**Attributes**\n",
+        attribute_table(definition.attributes),
+        _properties(definition),
+        example(definition),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _inputs(inputs: Iterable[InputSpec]) -> str:
+    rows = [(str(i), code(spec.name), _elements(spec), _ranks(spec), _count(spec)) for i, spec in enumerate(inputs)]
+    return table(("Port", "Name", "Element types", "Rank", "Given"), rows) if rows else "None.\n"
+
+
+def _elements(spec: InputSpec) -> str:
+    return "not declared" if spec.elements is None else spec.elements.text
+
+
+def _ranks(spec: InputSpec) -> str:
+    return "any" if spec.ranks is None else spec.ranks.text
+
+
+def _count(spec: InputSpec) -> str:
+    return "any number of times" if spec.variadic else "optional" if spec.optional else "required"
+
+
+def _properties(definition: OpDef) -> str:
+    known = {
+        "f16 inputs are computed in f32, and the results are rounded to f16 once.": definition.widen,
+        "An output may share memory with an input.": definition.view,
+        "Known values are propagated through it by shape inference, also where they are bounds or symbols.": definition.symbolic,
+        "The same inputs may give different results from run to run.": not definition.deterministic,
+        "It reads or writes a variable of the session.": definition.stateful,
+    }
+    lines = [f"- {text}\n" for text, holds in known.items() if holds]
+    return "**Properties**\n\n" + "".join(lines) if lines else ""
+
+
+def _differences(type: str) -> str:
+    """What is known of OpenVINO's implementations where they differ from each other, from the specification, or from irexec."""
+    own = [known.why for known in KNOWN if type in known.types]
+    if not own:
+        return ""
+    lines = [f"- {prose(why[:1].upper() + why[1:])}.\n" for why in dict.fromkeys(own)]
+    return "## Differences between implementations\n\nFound by random models that OpenVINO and irexec both ran:\n\n" + "".join(lines)
+
+
+def _index() -> str:
+    general = [f"- {prose(known.why[:1].upper() + known.why[1:])}.\n" for known in KNOWN if not known.types]
+    parts = [
+        "# Operations\n",
+        f"{len(definitions())} definitions of {len(_types())} operation types, generated from the registry of irexec. "
+        "Each page shows the inputs and attributes of every version, an example, and where implementations differ. "
+        "`irexec ops NAME` prints a summary in the terminal.\n",
+        "## By family\n",
+        *(_family(name, members) for name, members in _families()),
+        "## By opset\n",
+        "The opset in which each version first appeared. A layer's `version` may name any later opset: it means the newest "
+        "version that is not newer.\n",
+        table(("Opset", "Versions"), _opsets()),
+        "## Differences that hold for many operations\n",
+        "".join(general),
+        _toctree(),
+    ]
+    return "\n".join(parts)
+
+
+def _families() -> list[tuple[str, list[OpDef]]]:
+    newest = sorted((versions[-1] for versions in _types().values()), key=family_of)
+    return [(name, list(members)) for name, members in groupby(newest, key=family_of)]
+
+
+def _family(name: str, members: list[OpDef]) -> str:
+    rows = [(f"[{d.type}]({d.type}.md)", sentence(d.kernel.__doc__ or "")) for d in members]
+    return f"### {name.replace('_', ' ').capitalize()}\n\n" + table(("Operation", "What it computes"), rows)
+
+
+def _opsets() -> list[tuple[str, str]]:
+    ordered = sorted(definitions(), key=lambda d: (isinstance(d.since, str), f"{d.since!s:0>8}", d.type))
+    return [
+        (code(version), ", ".join(f"[{d.type}]({d.type}.md#{_anchor(d)})" for d in members))
+        for version, members in groupby(ordered, key=lambda d: d.version)
+    ]
+
+
+def _toctree() -> str:
+    return "```{toctree}\n:hidden:\n\n" + "\n".join(_types()) + "\n```\n"

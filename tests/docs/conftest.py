@@ -1,0 +1,7 @@
+"""The extension that generates reference pages is importable, as it is for Sphinx."""
+
+import sys
+
+from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "_extensions"))

@@ -1,0 +1,40 @@
+"""Whether an output is what a page shows: ``...`` stands for anything, floats may differ in their last digits."""
+
+from __future__ import annotations
+
+import re
+
+_FLOAT = r"[-+]?(?:\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)"
+_TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<float>(?<![\w.]){_FLOAT}(?![\w.]))|(?P<space>[ ]+)|(?P<text>.)", re.DOTALL)
+
+
+def normal(text: str) -> str:
+    """Without trailing blanks and blank lines at either end, and with / in paths."""
+    lines = [line.rstrip() for line in text.replace("\\", "/").splitlines()]
+    return "\n".join(lines).strip("\n")
+
+
+def matches(expected: str, actual: str) -> bool:
+    """Whether ``actual`` is what ``expected`` shows."""
+    pattern, floats = _pattern(normal(expected))
+    found = re.fullmatch(pattern, normal(actual), re.DOTALL)
+    return found is not None and all(_close(float(shown), float(given)) for shown, given in zip(floats, found.groups(), strict=True))
+
+
+def _pattern(expected: str) -> tuple[str, list[str]]:
+    """A regular expression with one group for each float, and the floats."""
+    parts: list[str] = []
+    floats: list[str] = []
+    for token in _TOKEN.finditer(expected):
+        if token["any"]:
+            parts.append(".*?")
+        elif token["float"]:
+            floats.append(token["float"])
+            parts.append(f"({_FLOAT})")
+        else:
+            parts.append(" +" if token["space"] else re.escape(token[0]))
+    return "".join(parts), floats
+
+
+def _close(shown: float, given: float) -> bool:
+    return abs(shown - given) <= 1e-3 * abs(shown) + 1e-6

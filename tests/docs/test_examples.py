@@ -1,0 +1,130 @@
+"""Every command and Python block of the documentation and README.md gives what the page shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.diffs import DoesNotApply, apply
+from tests.docs.matching import matches, normal
+from tests.docs.pages import ROOT, Block, blocks, commands, pages
+from tests.docs.running import NotAnExample, run_page
+from tests.docs.update import updated
+
+# Python, console and diff blocks are run. The rest shows outputs, formats and lines for a shell (test_shell_lines).
+_RUN = {"console", "python", "diff"}
+_SHOWN = {"text", "sh", "xml", "json", "toml", "yaml"}
+
+
+def _id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", pages(), ids=_id)
+def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
+    wrong = [
+        f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"
+        for result in run_page(path.read_text("utf-8"), tmp_path)
+        if not matches(result.shown or "", result.actual)
+    ]
+    assert not wrong, "\n\n".join([*wrong, "python -m tests.docs.update rewrites the outputs"])
+
+
+@pytest.mark.parametrize("path", pages(), ids=_id)
+def test_every_block_has_a_language_that_is_checked(path: Path) -> None:
+    found = {block.language for block in blocks(path.read_text("utf-8"))}
+    assert found <= _RUN | _SHOWN
+
+
+def _shell_lines() -> list[tuple[str, str]]:
+    return [
+        (_id(path), line.partition("  #")[0])
+        for path in pages()
+        for block in blocks(path.read_text("utf-8"))
+        if block.language == "sh"
+        for line in block.lines
+        if line.strip() and not line.startswith("#")
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), _shell_lines(), ids=lambda value: value)
+def test_shell_lines(page: str, line: str) -> None:
+    """What is not run here, because it installs something or needs OpenVINO, names only what exists."""
+    for part in line.split("&&"):
+        name, *words = part.split()
+        assert name in ("pip", "python", "pytest", "irexec", "git", "sphinx-build", ".ci/run", "pre-commit", "ruff", "mypy", "cd"), part
+        if name == "python" and words[0] == "-m":
+            assert importlib.util.find_spec(words[1]) is not None or words[1] == "venv", part
+        for path in re.findall(r"(?<![\w/.])(?:tests|docs|samples)/[\w./-]*", part):
+            assert (ROOT / path).exists(), path
+        for extras in re.findall(r"\.\[([a-z,]+)\]", part):
+            assert set(extras.split(",")) <= _extras()
+
+
+def _extras() -> set[str]:
+    return set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"])
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ("a b", "a  b", True),
+        ("0.920884 seven", "0.920885 seven", True),
+        ("0.920884 seven", "0.930885 seven", False),
+        ("took ... ms\nend", "took 12.5 ms\nend", True),
+        ("first\n...\nlast", "first\nsecond\nthird\nlast", True),
+        ("first\n...\nlast", "first\nsecond\nthird\nend", False),
+        ("3 layers", "4 layers", False),
+        ("1e-05", "1.0e-05", True),
+        ("", "anything", False),
+    ],
+)
+def test_matching(expected: str, actual: str, same: bool) -> None:
+    assert matches(expected, actual) is same
+
+
+def test_a_wrong_output_is_seen_and_rewritten(tmp_path: Path) -> None:
+    page = "```console\n$ cat samples/digits/labels.txt\nzero\nnine\n$ ls samples\ndigits\n```\n"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    results = list(run_page(page, tmp_path / "a"))
+    assert [matches(result.shown or "", result.actual) for result in results] == [False, True]
+    assert "one\ntwo\n" in updated(page, tmp_path / "b")
+
+
+def test_python_blocks_share_names_and_their_output_follows(tmp_path: Path) -> None:
+    page = "```python\nx = 1\n```\n\ntext\n\n```python\nprint(x + 1)\n```\n\n```text\n2\n```\n"
+    assert [(result.shown, result.actual) for result in run_page(page, tmp_path)] == [(None, ""), ("2\n", "2\n")]
+
+
+def test_an_exception_in_a_python_block_is_an_output(tmp_path: Path) -> None:
+    (result,) = run_page("```python\n1 / 0\n```\n", tmp_path)
+    assert not matches(result.shown or "", result.actual)
+
+
+def test_exit_codes_are_shown_by_echo(tmp_path: Path) -> None:
+    (result,) = run_page("```console\n$ irexec inspect missing.xml; echo $?\n```\n", tmp_path)
+    assert result.actual.endswith("\n3\n")
+
+
+@pytest.mark.parametrize("command", ["rm -r samples", "irexec ops; echo $?; irexec ops"])
+def test_other_commands_are_refused(command: str, tmp_path: Path) -> None:
+    with pytest.raises(NotAnExample):
+        list(run_page(f"```console\n$ {command}\n```\n", tmp_path))
+
+
+def test_blocks_and_commands() -> None:
+    page = "```{code-block} python\n:caption: a/b.py\n\nx = 1\n```\n\n```console\n$ irexec ops \\\n    Relu\nout\n```\n````{note}\n```console\n$ no\n```\n````\n"
+    first, second = blocks(page)
+    assert first == Block("python", "a/b.py", ("x = 1",), 3)
+    assert [(command.words, command.output) for command in commands(second)] == [("irexec ops Relu", ("out",))]
+
+
+def test_diffs() -> None:
+    assert apply("a\nb\nc\n", " a\n+new\n b\n@@\n-c\n") == "a\nnew\nb\n"
+    with pytest.raises(DoesNotApply):
+        apply("a\na\n", "-a\n")
