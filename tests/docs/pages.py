@@ -66,9 +66,9 @@ class _Open:
 
 
 def pages() -> list[Path]:
-    """README.md and every page in docs that is written by hand."""
-    written = [path for path in (ROOT / "docs").rglob("*.md") if not _NOT_PAGES.intersection(path.relative_to(ROOT).parts)]
-    return [ROOT / "README.md", *sorted(written)]
+    """README.md and every page in docs and .github that is written by hand."""
+    written = [path for folder in ("docs", ".github") for path in (ROOT / folder).rglob("*.md")]
+    return [ROOT / "README.md", *sorted(path for path in written if not _NOT_PAGES.intersection(path.parts))]
 
 
 def blocks(text: str) -> list[Block]:

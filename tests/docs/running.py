@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def run_page(text: str, folder: Path) -> Iterator[Result]:
     runner = _Runner(folder, is_guide)
     lines = text.split("\n")
     with contextlib.chdir(folder):
-        for block, following in zip(found, [*found[1:], None], strict=True):
+        for block, following in zip_longest(found, found[1:]):
             if block.caption:
                 _write(block, folder)
             elif block.language == "console":

@@ -24,7 +24,11 @@ def _id(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", pages(), ids=_id)
+def _pages_with_examples() -> list[Path]:
+    return [path for path in pages() if _RUN.intersection(block.language for block in blocks(path.read_text("utf-8")))]
+
+
+@pytest.mark.parametrize("path", _pages_with_examples(), ids=_id)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
     wrong = [
         f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"
@@ -56,7 +60,20 @@ def test_shell_lines(page: str, line: str) -> None:
     """What is not run here, because it installs something or needs OpenVINO, names only what exists."""
     for part in line.split("&&"):
         name, *words = part.split()
-        assert name in ("pip", "python", "pytest", "irexec", "git", "sphinx-build", ".ci/run", "pre-commit", "ruff", "mypy", "cd"), part
+        assert name in (
+            "eval",
+            "pip",
+            "python",
+            "pytest",
+            "irexec",
+            "git",
+            "sphinx-build",
+            ".ci/run",
+            "pre-commit",
+            "ruff",
+            "mypy",
+            "cd",
+        ), part
         if name == "python" and words[0] == "-m":
             assert importlib.util.find_spec(words[1]) is not None or words[1] == "venv", part
         for path in re.findall(r"(?<![\w/.])(?:tests|docs|samples)/[\w./-]*", part):
