@@ -1,7 +1,7 @@
-"""Iterations of one recurrent cell, run as the sequence that they are.
+"""TensorIterators around one recurrent cell, run as the equivalent sequence.
 
-IR of older converters writes an LSTM as a TensorIterator around an LSTMCell: a step of the input is squeezed, the
-cell's states go round, the hidden one is unsqueezed and put together. LSTMSequence says the same, at a tenth of the cost.
+Older converters write an LSTM as a TensorIterator around an LSTMCell: each iteration squeezes a slice of the input, the
+states are fed back, the hidden state is unsqueezed and concatenated. LSTMSequence computes the same at a tenth of the cost.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from irexec.dtypes.elements import F32, F64
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ops.control import Slice, Wiring
+from irexec.schema.recurrent import Direction, sequence_of
 from irexec.schema.registry import resolve
 
 _STATES = {"LSTMCell": 2, "GRUCell": 1, "RNNCell": 1}
 _SHAPES = ("Reshape", "Squeeze", "Unsqueeze")
 
-# The whole of an axis, step by step, forward and reverse.
-_WAYS = {(0, -1, 1, 1): "forward", (-1, 0, -1, 1): "reverse"}
+# (start, end, stride, part_size) of a slice that goes over a whole axis in steps of 1.
+_DIRECTIONS: dict[tuple[int, int, int, int], Direction] = {(0, -1, 1, 1): "forward", (-1, 0, -1, 1): "reverse"}
 
 
 def as_sequence(planned: BodyPlan, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> Callable[..., Any] | None:
-    """What runs a TensorIterator whose body is one cell and changes of shape; None for any other."""
+    """A function that runs a TensorIterator whose body is one cell and changes of shape; None for any other."""
     steps = planned.plan.steps
     cells = [step for step in steps if step.node.type in _STATES]
     if planned.node.type != "TensorIterator" or len(cells) != 1 or any(s.node.type not in _SHAPES for s in steps if s is not cells[0]):
@@ -39,7 +40,7 @@ def as_sequence(planned: BodyPlan, inputs: Sequence[Fact], outputs: Sequence[Fac
 
 
 class _Match:
-    """A body of one cell, against what a sequence can do."""
+    """Matches a body of one cell with a sequence."""
 
     def __init__(self, planned: BodyPlan, cell: Step, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> None:
         self.cell, self.inputs, self.outputs, self.plan = cell, inputs, outputs, planned.plan
@@ -52,50 +53,48 @@ class _Match:
     def call(self) -> Callable[..., Any] | None:
         if len(self.weights) != 3 or len(self.cell.inputs) != self.states + 4:
             return None
-        x, fed = self._x(), [place for k in range(self.states) if (place := self._state(k)) is not None]
-        if x is None or len(fed) != self.states:
+        x, initial = self._x(), [index for k in range(self.states) if (index := self._state(k)) is not None]
+        if x is None or len(initial) != self.states:
             return None
-        place, axis, direction = x
-        sizes = self.inputs[place].shape or ()
+        index, axis, direction = x
+        sizes = self.inputs[index].shape or ()
         steps, whole = sizes[axis], (*sizes[:2], self.weights[1].shape[1])
-        given = [found for i in range(len(self.outputs)) if (found := self._given(i, axis, direction, whole)) is not None]
-        bound = self._bound(self.inputs[place], axis, direction)
-        if len(given) != len(self.outputs) or bound is None:
+        outputs = [output for i in range(len(self.outputs)) if (output := self._output(i, axis, direction, whole)) is not None]
+        sequence = self._sequence(self.inputs[index], axis, direction)
+        if len(outputs) != len(self.outputs) or sequence is None:
             return None
 
         def run(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-            data = arrays[place].swapaxes(0, 1) if axis == 0 else arrays[place]
+            data = arrays[index].swapaxes(0, 1) if axis == 0 else arrays[index]
             lengths = np.full(len(data), steps)
-            hidden, *last = bound(data, *(arrays[i][:, None] for i in fed), lengths, *weights)
-            found = (hidden[:, 0].swapaxes(0, 1) if axis == 0 else hidden[:, 0], *last)
-            return tuple(found[k].reshape(shape) for k, shape in given)
+            hidden, *finals = sequence(data, *(arrays[i][:, None] for i in initial), lengths, *weights)
+            results = (hidden[:, 0].swapaxes(0, 1) if axis == 0 else hidden[:, 0], *finals)
+            return tuple(results[k].reshape(shape) for k, shape in outputs)
 
         weights = [array[None] for array in self.weights]
         return run
 
-    def _bound(self, x: Fact, axis: int, direction: str) -> Callable[..., Any] | None:
-        """The fast way of the sequence, on facts and attributes that follow from the cell's."""
+    def _sequence(self, x: Fact, axis: int, direction: Direction) -> Callable[..., Any] | None:
+        """The fast kernel of the sequence, for facts and attributes that follow from those of the cell."""
         definition = resolve(self.cell.node.type.replace("Cell", "Sequence"), "opset5")
-        cell = resolve(self.cell.node.type, self.cell.node.version)
-        known = {attribute.parameter for attribute in definition.attributes}
-        attributes = typed_attributes(self.cell.node, cell).require()
-        if attributes.pop("input_forget", False) or x.shape is None:
+        cell = typed_attributes(self.cell.node, resolve(self.cell.node.type, self.cell.node.version)).require()["attributes"]
+        attributes = sequence_of(cell, direction)
+        if attributes is None or x.shape is None:
             return None
-        attributes = {name: value for name, value in attributes.items() if name in known} | {"direction": direction}
         batch, size = x.shape[1 - axis], self.weights[1].shape[1]
         weights = [Fact(x.element, (1, *array.shape), array[None]) for array in self.weights]
         states = [Fact(x.element, (batch, 1, size))] * self.states
         data = Fact(x.element, x.shape if axis else (batch, x.shape[0], x.shape[2]))
-        return find_fast_kernel(definition, [data, *states, Fact(None, (batch,)), *weights], attributes)
+        return find_fast_kernel(definition, [data, *states, Fact(None, (batch,)), *weights], {"attributes": attributes})
 
     def _reshaped(self, slot: int) -> int:
-        """The slot of the numbers that a slot has, in whatever shape."""
+        """The slot that a slot is a reshaped form of, before any changes of shape."""
         while slot in self.makers and self.makers[slot] is not self.cell:
             slot = self.makers[slot].inputs[0]
         return slot
 
-    def _x(self) -> tuple[int, int, str] | None:
-        """The input that is cut into steps, its axis of time and the direction."""
+    def _x(self) -> tuple[int, int, Direction] | None:
+        """The input that is sliced into steps, its time axis and the direction."""
         slot = self._reshaped(self.cell.inputs[0])
         source = self.wiring.sources[self.plan.parameters.index(slot)] if slot in self.plan.parameters else None
         cut = None if source is None else source[1]
@@ -106,17 +105,17 @@ class _Match:
         return (source[0], cut.axis, direction) if fits and direction is not None else None
 
     def _state(self, k: int) -> int | None:
-        """The input that a state starts from, if the cell's own output follows it."""
+        """The input that a state starts from, if the cell's own output is fed back to it."""
         slot = self.cell.inputs[1 + k]
         if slot not in self.plan.parameters:
             return None
-        place = self.plan.parameters.index(slot)
-        source, back = self.wiring.sources[place], self.wiring.backs[place]
+        index = self.plan.parameters.index(slot)
+        source, back = self.wiring.sources[index], self.wiring.backs[index]
         if source is None or source[1] is not None or back is None:
             return None
         return source[0] if self._reshaped(self.plan.targets[back]) == self.cell.outputs[k] else None
 
-    def _given(self, index: int, axis: int, direction: str, whole: PartialShape) -> tuple[int, Any] | None:
+    def _output(self, index: int, axis: int, direction: Direction, whole: PartialShape) -> tuple[int, Any] | None:
         """Which result of the sequence an output is (0: all hidden states), and its shape."""
         result, cut = self.wiring.outputs[index]
         slot, shape = self._reshaped(self.plan.targets[result]), self.outputs[index].shape
@@ -129,5 +128,5 @@ class _Match:
         return (0, shape) if fits else None
 
 
-def _direction(cut: Slice) -> str | None:
-    return _WAYS.get((cut.start, cut.end, cut.stride, cut.part)) if cut.axis in (0, 1) else None
+def _direction(cut: Slice) -> Direction | None:
+    return _DIRECTIONS.get((cut.start, cut.end, cut.stride, cut.part)) if cut.axis in (0, 1) else None

@@ -1,6 +1,9 @@
 """Recurrent cells on whole batches, and the loop over time that runs them in either direction.
 
-Gates stand in the weights as IR has them: f, i, c, o for LSTM, z, r, h for GRU.
+The order of the gates along the first axis of the weights is that of IR: f, i, c, o for LSTM, z, r, h for GRU.
+Names of sizes: B batch, T time steps, I inputs, S hidden units, G gates. Sources: LSTMCell-4, GRUCell-3, RNNCell-1.
+
+A cell is a function of the projected input X @ W.T (B, G * S) and the states (B, S), and returns the new states.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ Activation = Callable[[np.ndarray], np.ndarray]
 
 
 def activation(name: str, alpha: float | None, beta: float | None) -> Activation:
-    """The activation of a name; ``alpha`` and ``beta`` are those of HardSigmoid.
+    """The activation function of a name; ``alpha`` and ``beta`` are the parameters of HardSigmoid, 0.2 and 0.5 by default.
 
     Raises:
         OpError: the name is not known.
@@ -27,7 +30,7 @@ def activation(name: str, alpha: float | None, beta: float | None) -> Activation
         a, b = 0.2 if alpha is None else alpha, 0.5 if beta is None else beta
         return lambda x: np.clip(x.dtype.type(a) * x + x.dtype.type(b), x.dtype.type(0), x.dtype.type(1))
     if folded not in _ACTIVATIONS:
-        raise OpError(f"activation {name!r} is none of {', '.join([*_ACTIVATIONS, 'hardsigmoid'])}")
+        raise OpError(f"activation {name!r} is not one of {', '.join([*_ACTIVATIONS, 'hardsigmoid'])}")
     return _ACTIVATIONS[folded]
 
 
@@ -40,7 +43,7 @@ _ACTIVATIONS: dict[str, Activation] = {"sigmoid": _sigmoid, "tanh": np.tanh, "re
 
 
 def clipped(x: np.ndarray, clip: float) -> np.ndarray:
-    """Within -clip..clip; as it is where ``clip`` is 0 or infinite."""
+    """Values limited to -clip..clip; unchanged where ``clip`` is 0 or infinite."""
     if clip <= 0 or np.isinf(clip):
         return x
     return np.clip(x, x.dtype.type(-clip), x.dtype.type(clip))
@@ -50,7 +53,10 @@ def lstm(
     recurrence: np.ndarray, bias: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation], clip: float,
     input_forget: bool = False,
 ) -> Cell:  # fmt: skip
-    """One step of an LSTM: gates (B, 4S) of what comes in already multiplied by the weights."""
+    """An LSTM cell: R (4 * S, S), B (4 * S,), peephole weights (3 * S,) of the gates f, i and o or None.
+
+    The states are the hidden state and the cell state. With ``input_forget`` the input gate is 1 - forget gate.
+    """
     f_act, g_act, h_act = functions
 
     def step(gates: np.ndarray, state: State) -> State:
@@ -70,7 +76,7 @@ def lstm(
 
 
 def gru(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool) -> Cell:
-    """One step of a GRU: gates (B, 3S) of what comes in already multiplied by the weights."""
+    """A GRU cell: R (3 * S, S), B (3 * S,), or (4 * S,) with ``linear_before_reset``, which applies the reset gate after the product."""
     f_act, g_act = functions
     size = recurrence.shape[1]
     update_reset, candidate = recurrence[: 2 * size], recurrence[2 * size :]
@@ -89,7 +95,7 @@ def gru(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation
 
 
 def rnn(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float) -> Cell:
-    """One step of a plain recurrent network."""
+    """A cell without gates: R (S, S), B (S,)."""
 
     def step(gates: np.ndarray, state: State) -> State:
         return (functions[0](clipped(gates + state[0] @ recurrence.T + bias, clip)),)
@@ -100,28 +106,27 @@ def rnn(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation
 def over_time(
     x: np.ndarray, weights: np.ndarray, cell: Cell, state: State, lengths: np.ndarray, *, reverse: bool
 ) -> tuple[np.ndarray, State]:
-    """A cell over (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the last state.
+    """Run a cell over X (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the final states.
 
-    One product makes the gates of all steps. ``reverse`` reads each sequence from its own end.
+    One product projects the inputs of all steps. With ``reverse`` each sequence is read from its own last step to its first.
     """
     batch, steps, _ = x.shape
     gates = x @ weights.T
     outputs = np.zeros((batch, steps, state[0].shape[1]), x.dtype)
     if (lengths >= steps).all():
-        return _over_whole(gates, cell, state, outputs, reverse)
+        return _over_equal_lengths(gates, cell, state, outputs, reverse)
     rows = np.arange(batch)
     for t in range(steps):
-        inside = t < lengths
-        place = np.where(inside, lengths - 1 - t, 0) if reverse else np.full(batch, t)
-        new = cell(gates[rows, place], state)
-        keep = inside[:, None]
-        state = tuple(np.where(keep, a, b) for a, b in zip(new, state, strict=True))
-        outputs[rows[inside], place[inside]] = state[0][inside]
+        running = t < lengths
+        index = np.where(running, lengths - 1 - t, 0) if reverse else np.full(batch, t)
+        new = cell(gates[rows, index], state)
+        state = tuple(np.where(running[:, None], after, before) for after, before in zip(new, state, strict=True))
+        outputs[rows[running], index[running]] = state[0][running]
     return outputs, state
 
 
-def _over_whole(gates: np.ndarray, cell: Cell, state: State, outputs: np.ndarray, reverse: bool) -> tuple[np.ndarray, State]:
-    """The same where no sequence ends before the others: nothing has to be picked or kept."""
+def _over_equal_lengths(gates: np.ndarray, cell: Cell, state: State, outputs: np.ndarray, reverse: bool) -> tuple[np.ndarray, State]:
+    """``over_time`` where every sequence has all the steps."""
     steps = outputs.shape[1]
     for t in reversed(range(steps)) if reverse else range(steps):
         state = cell(gates[:, t], state)

@@ -39,7 +39,7 @@ for since in (1, 4):
             "f32[12,3]",
             "f32[12]",
             **SIZE,
-            says="sizes 4 and 3",
+            says="initial_hidden_state has shape [2,4], expected [2,3]",
             id="state",
         ),
     ]
@@ -102,7 +102,7 @@ ROWS += [
     facts_case("GRUSequence", 5, "f32[?,2..7,2]", "f32[?,1,3]", "i32[?]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, id="dynamic"),
     facts_case("RNNSequence", 5, "f32[?,2..7,2]", "f32[?,1,3]", "i32[?]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **FORWARD, id="dynamic"),
     refuses(
-        "GRUSequence", 5, "f32[2,4,2]", "f32[2,2,3]", "i32[2]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, says="sizes 2 and 1 differ",
+        "GRUSequence", 5, "f32[2,4,2]", "f32[2,2,3]", "i32[2]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, says="initial_hidden_state has shape [2,2,3], expected [2,1,3]",
         id="states of two directions",
     ),
 ]  # fmt: skip
@@ -151,12 +151,12 @@ ROWS += [
     case("GRUCell", 3, X, H, *parts(3, 3)[:2], **SIZE, gives=_gru(*(x.array for x in parts(3, 3)[:2]), False), id="no B"),
     case("GRUCell", 3, X, H, *parts(3, 4)[:2], **SIZE, gives=_gru(*(x.array for x in parts(3, 3)[:2]), True), linear_before_reset="true", id="no B, linear_before_reset"),
     case("RNNCell", 1, X, H, *parts(1, 1)[:2], **SIZE, gives=np.tanh(X.array @ parts(1, 1)[0].array.T + H.array @ parts(1, 1)[1].array.T), id="no B"),
-    refuses("RNNCell", 1, "f32[2,2]", "f32[2,4]", "f32[3,2]", "f32[3,3]", "f32[3]", **SIZE, says="sizes 4 and 3", id="state"),
-    refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="X has element type i32, expected floating-point numbers", id="integers"),
+    refuses("RNNCell", 1, "f32[2,2]", "f32[2,4]", "f32[3,2]", "f32[3,3]", "f32[3]", **SIZE, says="initial_hidden_state has shape [2,4], expected [2,3]", id="state"),
+    refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="x has element type i32, expected a floating-point type", id="integers"),
     refuses("LSTMSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2,1,3]", "i32[3]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **SIZE, direction="forward",
-            says="sizes 2 and 3", id="lengths of another batch"),
-    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **SIZE, direction="forward", says="expected integers", id="lengths of floats"),
-    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "i32[2]", "f32[2,3,2]", "f32[2,3,3]", "f32[2,3]", **SIZE, direction="forward", says="sizes", id="directions"),
+            says="sequence_lengths has shape [3], expected [2]", id="lengths of another batch"),
+    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **SIZE, direction="forward", says="sequence_lengths has element type f32, expected an integer type", id="lengths of floats"),
+    refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "i32[2]", "f32[2,3,2]", "f32[2,3,3]", "f32[2,3]", **SIZE, direction="forward", says="w has shape [2,3,2], expected [1,3,2]", id="directions"),
 ]  # fmt: skip
 _ACTS = {"LSTMSequence": "sigmoid, tanh, tanh", "GRUSequence": "sigmoid, tanh", "RNNSequence": "tanh"}
 for op, gates in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 1)):
@@ -169,7 +169,7 @@ for op, gates in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 1)):
         case(op, 5, XS, *states, typed("i64", [4, 1]), *stacked(gates, gates, 1), **texts, id="i64 lengths"),
         case(op, 5, XS, *states, LENGTHS, *stacked(gates, gates, 1), **texts, clip="0.25", id="clip"),
     ]
-# What the fast ways do differently: one sequence alone, more steps than are multiplied at a time, NaN behind a sequence's end.
+# What the fast kernels treat differently: a batch of 1, more steps than one product takes, NaN beyond a sequence's length.
 _LATE = typed("f32", np.where(np.arange(T)[:, None] < np.array([4, 2])[:, None, None], XS.array, np.nan))
 for op, gates, more in (
     ("LSTMSequence", 4, {}),
