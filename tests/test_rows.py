@@ -38,7 +38,7 @@ EXCEPT: dict[tuple[str, str], str] = {
     ("BinaryConvolution", "NaN or infinity"): "data are bits",
     ("GatherND", "negative batch_dims"): "refused, and there is a row that says so",
     ("Identity", "refusal"): "whatever it is given it gives",
-    ("Interpolate", "mode=area"): "no implementation says what it is: refused, and there is a row that says so",
+    ("Interpolate", "mode=area"): "no implementation computes it: only its shape is inferred, and there is a row for that",
     ("Interpolate", "scalar"): "there is no axis to resize",
     ("Interpolate", "negative axes"): "the axes of Interpolate-1 are a set of those counted from the front",
     ("Multinomial", "NaN or infinity"): "a chance is a number",

@@ -1,22 +1,25 @@
-"""Images between RGB and the layouts of video: NV12 (Y, and U with V by turns) and I420 (Y, U, V)."""
+"""Images between RGB and the layouts of video: NV12 (Y, and U interleaved with V) and I420 (Y, U, V)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from irexec.dtypes.elements import U8, Element
+from irexec.dtypes.elements import U8
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, exact_quotient, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.colour import to_rgb, to_yuv
+from irexec.schema.inputs import FLOAT, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.rules import same_element
 
+Plane = Annotated[np.ndarray, element_set("u8 or a floating-point type", U8, *FLOAT.elements), Rank(4)]
+
 
 def _split(whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One plane (N, H * 3/2, W, 1): the Y (N, H, W), and the numbers behind it (N, H/2 * W)."""
+    """One plane (N, H * 3/2, W, 1): the Y (N, H, W), and the values behind it (N, H/2 * W)."""
     batch, rows, width = whole.shape[:3]
     height = rows * 2 // 3
     return whole[:, :height, :, 0], whole[:, height:].reshape(batch, (rows - height) * width)
@@ -48,31 +51,31 @@ def _to_nv12(r: np.ndarray, g: np.ndarray, b: np.ndarray, single_plane: bool) ->
 
 
 @op("NV12toRGB", since=8, widen=True, tolerance=1e-5)
-def nv12_to_rgb_8(arg_y: np.ndarray, arg_uv: np.ndarray | None = None) -> np.ndarray:
+def nv12_to_rgb_8(arg_y: Plane, arg_uv: Plane | None = None) -> np.ndarray:
     """NV12 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2), to RGB (N, H, W, 3). Source: NV12toRGB-8."""
     return _from_nv12(arg_y, arg_uv)
 
 
 @op("NV12toBGR", since=8, widen=True, tolerance=1e-5)
-def nv12_to_bgr_8(arg_y: np.ndarray, arg_uv: np.ndarray | None = None) -> np.ndarray:
+def nv12_to_bgr_8(arg_y: Plane, arg_uv: Plane | None = None) -> np.ndarray:
     """As NV12toRGB, blue first. Source: NV12toBGR-8."""
     return np.ascontiguousarray(_from_nv12(arg_y, arg_uv)[..., ::-1])
 
 
 @op("I420toRGB", since=8, widen=True, tolerance=1e-5)
-def i420_to_rgb_8(arg_y: np.ndarray, arg_u: np.ndarray | None = None, arg_v: np.ndarray | None = None) -> np.ndarray:
+def i420_to_rgb_8(arg_y: Plane, arg_u: Plane | None = None, arg_v: Plane | None = None) -> np.ndarray:
     """I420 in one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1), U and V (N, H/2, W/2, 1), to RGB (N, H, W, 3). Source: I420toRGB-8."""
     return _from_i420(arg_y, arg_u, arg_v)
 
 
 @op("I420toBGR", since=8, widen=True, tolerance=1e-5)
-def i420_to_bgr_8(arg_y: np.ndarray, arg_u: np.ndarray | None = None, arg_v: np.ndarray | None = None) -> np.ndarray:
+def i420_to_bgr_8(arg_y: Plane, arg_u: Plane | None = None, arg_v: Plane | None = None) -> np.ndarray:
     """As I420toRGB, blue first. Source: I420toBGR-8."""
     return np.ascontiguousarray(_from_i420(arg_y, arg_u, arg_v)[..., ::-1])
 
 
 @op("RGBtoNV12", since=17, widen=True, tolerance=1e-5)
-def rgb_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
+def rgb_to_nv12_17(data: Plane, *, single_plane: bool = True) -> Any:
     """RGB (N, H, W, 3) to NV12: one plane (N, H * 3/2, W, 1), or Y (N, H, W, 1) and UV (N, H/2, W/2, 2).
 
     U and V are the mean of four pixels. Source: RGBtoNV12-17.
@@ -81,21 +84,21 @@ def rgb_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
 
 
 @op("BGRtoNV12", since=17, widen=True, tolerance=1e-5)
-def bgr_to_nv12_17(data: np.ndarray, *, single_plane: bool = True) -> Any:
+def bgr_to_nv12_17(data: Plane, *, single_plane: bool = True) -> Any:
     """As RGBtoNV12, blue first. Source: BGRtoNV12-17."""
     return _to_nv12(data[..., 2], data[..., 1], data[..., 0], single_plane)
 
 
 @nv12_to_rgb_8.shape_rule
 @nv12_to_bgr_8.shape_rule
-def _from_nv12_facts(arg_y: Fact, arg_uv: Fact | None = None) -> Fact:
+def _from_nv12_shape(arg_y: Fact, arg_uv: Fact | None = None) -> Fact:
     planes = [] if arg_uv is None else [_plane(arg_uv, 2, "UV")]
     return _image([arg_y] if arg_uv is None else [arg_y, arg_uv], planes)
 
 
 @i420_to_rgb_8.shape_rule
 @i420_to_bgr_8.shape_rule
-def _from_i420_facts(arg_y: Fact, arg_u: Fact | None = None, arg_v: Fact | None = None) -> Fact:
+def _from_i420_shape(arg_y: Fact, arg_u: Fact | None = None, arg_v: Fact | None = None) -> Fact:
     if arg_u is None:
         return _image([arg_y], [])
     if arg_v is None:
@@ -108,13 +111,12 @@ def _plane(fact: Fact, channels: int, what: str) -> Shape:
     shape = fact.shape
     if shape is None:
         return (ANY, ANY, ANY)
-    check(len(shape) == 4, f"{what} has rank {len(shape)}, expected 4: batch, height, width, channels")
     check(may_equal(shape[3], channels), f"{what} {shape_text(shape)} has {shape[3]} channels, expected {channels}")
     return shape[:3]
 
 
 def _image(inputs: list[Fact], halves: list[Shape]) -> Fact:
-    kind = _colour_type(*inputs)
+    kind = same_element(*inputs)
     batch, height, width = _plane(inputs[0], 1, "Y")
     if not halves:
         height = exact_quotient(height * 2, 3) if _divisible(height, 3) else _uneven("height", height, 3)
@@ -122,14 +124,8 @@ def _image(inputs: list[Fact], halves: list[Shape]) -> Fact:
         try:
             batch, height, width = meet(batch, rows[0]), meet(height, rows[1] * 2), meet(width, rows[2] * 2)
         except OpError as error:
-            raise OpError(f"the planes do not fit each other: {error}") from None
+            raise OpError(f"the planes do not match: {error}") from None
     return Fact(kind, (batch, _even(height, "height"), _even(width, "width"), 3))
-
-
-def _colour_type(*inputs: Fact) -> Element | None:
-    kind = same_element(*inputs)
-    check(kind is None or kind is U8 or kind.is_float, f"element type {kind} is neither u8 nor a float type")
-    return kind
 
 
 def _divisible(size: Size, by: int) -> bool:
@@ -137,7 +133,7 @@ def _divisible(size: Size, by: int) -> bool:
 
 
 def _uneven(what: str, size: Size, by: int) -> Size:
-    raise OpError(f"the {what} {size} is no multiple of {by}")
+    raise OpError(f"the {what} {size} is not a multiple of {by}")
 
 
 def _even(size: Size, what: str) -> Size:
@@ -146,9 +142,9 @@ def _even(size: Size, what: str) -> Size:
 
 @rgb_to_nv12_17.shape_rule
 @bgr_to_nv12_17.shape_rule
-def _to_nv12_facts(data: Fact, *, single_plane: bool = True) -> Any:
-    kind = _colour_type(data)
-    batch, height, width = (_even(size, "size") if place else size for place, size in enumerate(_plane(data, 3, "data")))
+def _to_nv12_shape(data: Fact, *, single_plane: bool = True) -> Any:
+    kind = data.element
+    batch, height, width = (_even(size, "size") if axis else size for axis, size in enumerate(_plane(data, 3, "data")))
     if single_plane:
         return Fact(kind, (batch, exact_quotient(height * 3, 2), width, 1))
     halves = (exact_quotient(height, 2), exact_quotient(width, 2))

@@ -1,4 +1,4 @@
-"""Pixels between RGB and YUV, by the numbers of ITU-R BT.601 as OpenVINO rounds them.
+"""Pixels between RGB and YUV, with the coefficients of ITU-R BT.601 as OpenVINO rounds them.
 
 Sources: NV12toRGB-8, RGBtoNV12-17, openvino ``reference/convert_color_nv12.hpp`` and ``convert_color_to_nv12.hpp``.
 """
@@ -17,7 +17,7 @@ def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.n
     luma = F(1.164) * (y.astype(F) - F(16))
     blue, red = (_doubled(plane.astype(F) - F(128)) for plane in (u, v))
     channels = (luma + F(1.596) * red, luma - F(0.391) * blue - F(0.813) * red, luma + F(2.018) * blue)
-    # OpenVINO's plugin, which alone has this kernel, rounds halves to even.
+    # Only OpenVINO's CPU plugin has this kernel; it rounds halves to even.
     return _clipped(np.stack(channels, -1), dtype, np.rint)
 
 
@@ -43,5 +43,5 @@ def _half_up(values: np.ndarray) -> np.ndarray:
 
 
 def _clipped(values: np.ndarray, dtype: np.dtype, nearest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Cut to 0 to 255; integers are the nearest."""
+    """Clipped to 0 to 255; integers are rounded by ``nearest``."""
     return np.clip(nearest(values) if dtype.kind in "iu" else values, F(0), F(255)).astype(dtype)

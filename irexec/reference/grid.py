@@ -1,4 +1,4 @@
-"""Sampling of images at points that a grid names, between pixels nearest, linear or cubic.
+"""Sampling of images at the points of a grid, with nearest, linear or cubic interpolation.
 
 Pixels are taken as rows of all channels, so that a point costs one copy for each pixel around it.
 """
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# For each axis: which pixel around every point (i64), whether it counts, and how much (None: wholly).
+# Along one axis, for each tap: the pixel beside every point (i64), whether it counts, and its weight (None: 1).
 Taps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
 _CUBIC = -0.75
 
-# About how many numbers are sampled at once, so that they stay in the cache.
+# About how many values are sampled at once, so that they stay in the cache.
 _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Way:
+class SampleParams:
     """How to sample.
 
     Attributes:
         mode: nearest (ties go to the even pixel), bilinear, bicubic.
-        padding_mode: what lies beyond the border: zeros, border, reflection.
+        padding_mode: what is beyond the border: zeros, border, reflection.
         align_corners: -1 and 1 are the centres of the outermost pixels, not their outer edges.
     """
 
@@ -34,15 +34,15 @@ class Way:
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def sample_grid(data: np.ndarray, grid: np.ndarray, way: Way) -> np.ndarray:
+def sample_grid(data: np.ndarray, grid: np.ndarray, params: SampleParams) -> np.ndarray:
     """(N, C, H, W) at points (N, h, w, 2), each x and y of -1 to 1, as (N, C, h, w).
 
     Args:
         grid: f32 or f64, in which positions and weights are computed. The result has the type of the data where
-            it is only copied or is of floating-point numbers no smaller than the grid's, else the grid's.
+            it is only copied or is of a floating-point type at least as wide as the grid's, else the grid's.
     """
     n, channels, height, width = data.shape
-    dtype = data.dtype if way.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
+    dtype = data.dtype if params.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
     result = np.zeros((*grid.shape[:3], channels), dtype)
     if data.size and result.size:
         rows = _rows(data, dtype)
@@ -52,7 +52,7 @@ def sample_grid(data: np.ndarray, grid: np.ndarray, way: Way) -> np.ndarray:
         step = max(_BLOCK // channels, 1)
         for begin in range(0, len(points), step):
             part = slice(begin, begin + step)
-            flat[part] = _sampled(rows, starts[part], (height, width), points[part], way)
+            flat[part] = _sampled(rows, starts[part], (height, width), points[part], params)
     return np.moveaxis(result, -1, 1)
 
 
@@ -64,9 +64,9 @@ def _rows(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return rows
 
 
-def _sampled(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, way: Way) -> np.ndarray:
-    """What lies at points (P, 2), whose images begin at ``starts`` among the rows, (P, C)."""
-    down, across = (_taps(_position(points[:, 1 - axis], size, way.align_corners), size, way) for axis, size in enumerate(sizes))
+def _sampled(rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, params: SampleParams) -> np.ndarray:
+    """The values (P, C) at points (P, 2), whose images begin at ``starts`` among the rows."""
+    down, across = (_taps(_position(points[:, 1 - axis], size, params.align_corners), size, params) for axis, size in enumerate(sizes))
     parts = []
     for line, has_line, weight in down:
         begins = starts + line * sizes[1]
@@ -88,37 +88,37 @@ def _sum(parts: list[np.ndarray]) -> np.ndarray:
 
 def _position(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
     """-1 to 1 as a position among the pixels."""
-    number = points.dtype.type
+    scalar = points.dtype.type
     if align_corners:
-        return (points + number(1)) * number(size - 1) / number(2)
-    return ((points + number(1)) * number(size) - number(1)) / number(2)
+        return (points + scalar(1)) * scalar(size - 1) / scalar(2)
+    return ((points + scalar(1)) * scalar(size) - scalar(1)) / scalar(2)
 
 
-def _taps(position: np.ndarray, size: int, way: Way) -> Taps:
-    if way.mode == "nearest":
-        return [(*_pixel(np.rint(position), size, way), None)]
+def _taps(position: np.ndarray, size: int, params: SampleParams) -> Taps:
+    if params.mode == "nearest":
+        return [(*_pixel(np.rint(position), size, params), None)]
     floor = np.floor(position)
     part = position - floor
-    weights = [1 - part, part] if way.mode == "bilinear" else _cubic(part)
-    return [(*_pixel(floor + step, size, way), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)]
+    weights = [1 - part, part] if params.mode == "bilinear" else _cubic(part)
+    return [(*_pixel(floor + step, size, params), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)]
 
 
 def _cubic(r: np.ndarray) -> list[np.ndarray]:
-    """What the four pixels around count, by how far the point is behind the second."""
+    """The weights of the four pixels around, by the distance of the point from the second."""
     a = _CUBIC
     first, last = (((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in (r + 1, 2 - r))
     second, third = (((a + 2) * x - (a + 3)) * x * x + 1 for x in (r, 1 - r))
     return [first, second, third, last]
 
 
-def _pixel(whole: np.ndarray, size: int, way: Way) -> tuple[np.ndarray, np.ndarray]:
-    """Which pixel a whole number means, and whether it counts. NaN and what reflects for ever mean the first."""
+def _pixel(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:
+    """The pixel of an integral position, and whether it counts. NaN and infinity under reflection give the first."""
     last = whole.dtype.type(size - 1)
     inside = np.ones(whole.shape, np.bool_)
-    if way.padding_mode == "zeros":
+    if params.padding_mode == "zeros":
         inside = (whole >= 0) & (whole <= last)
-    elif way.padding_mode == "reflection":
-        whole = _reflected(whole, size, way.align_corners)
+    elif params.padding_mode == "reflection":
+        whole = _reflected(whole, size, params.align_corners)
     return np.clip(np.where(np.isnan(whole), 0, whole), 0, last).astype(np.int64), inside
 
 

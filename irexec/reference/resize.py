@@ -16,18 +16,18 @@ import numpy as np
 
 F = np.float32
 
-# Up to how many places a tap one product with a matrix that is mostly zeros is faster than tap by tap.
+# Positions per tap up to which one product with a matrix that is mostly zeros is faster than tap by tap.
 _DENSE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """For each place of the result which places of the data it is made of, and their weights.
+    """For each position of the result the positions of the data it is made of, and their weights.
 
     Attributes:
         index: (out, taps), all within the data.
-        weight: (out, taps); None where the number is simply taken (one tap).
-        size: the number of places of the data.
+        weight: (out, taps); None where the value is copied (one tap).
+        size: the size of the data along the axis.
     """
 
     index: np.ndarray
@@ -35,8 +35,8 @@ class Taps:
     size: int
 
     @functools.cached_property
-    def normal(self) -> Taps:
-        """The weights of each place divided by their sum; where that is 0, they are 0."""
+    def normalized(self) -> Taps:
+        """The weights of each position divided by their sum; where that is 0, they are 0."""
         if self.weight is None:
             return self
         total = self.weight.sum(1, keepdims=True)
@@ -51,7 +51,7 @@ class Taps:
 
 
 def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray:
-    """Where in the data each place of the result lies, by the coordinate transformation mode."""
+    """The coordinate in the data of each position of the result, by the coordinate transformation mode."""
     x, s = np.arange(out, dtype=F), F(scale)
     if s == 1 or size == out:
         return x
@@ -66,24 +66,24 @@ def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray:
     return (x + F(0.5)) / s - F(0.5)
 
 
-def nearest(where: np.ndarray, mode: str, size: int, scale: float) -> Taps:
-    """The one place that is nearest, by the nearest mode."""
+def nearest(coordinates: np.ndarray, mode: str, size: int, scale: float) -> Taps:
+    """The nearest position, by the nearest mode."""
     if mode == "round_prefer_floor":
-        picked = np.ceil(where - F(0.5))
+        picked = np.ceil(coordinates - F(0.5))
     elif mode == "round_prefer_ceil":
-        picked = np.where(where - np.floor(where) < F(0.5), np.floor(where), np.ceil(where))
+        picked = np.where(coordinates - np.floor(coordinates) < F(0.5), np.floor(coordinates), np.ceil(coordinates))
     elif mode == "floor":
-        picked = np.floor(where)
+        picked = np.floor(coordinates)
     elif mode == "ceil":
-        picked = np.ceil(where)
+        picked = np.ceil(coordinates)
     else:
-        picked = np.ceil(where) if scale < 1 else np.trunc(where)
+        picked = np.ceil(coordinates) if scale < 1 else np.trunc(coordinates)
     return Taps(np.clip(picked.astype(np.int64), 0, size - 1)[:, None], None, size)
 
 
-def linear_onnx(where: np.ndarray, size: int) -> Taps:
-    """The two neighbours, weighted by nearness; places outside are those of the border."""
-    inside = np.clip(where, F(0), F(size - 1))
+def linear_onnx(coordinates: np.ndarray, size: int) -> Taps:
+    """The two neighbours, weighted by nearness; positions outside are clamped to the border."""
+    inside = np.clip(coordinates, F(0), F(size - 1))
     first = np.minimum(inside.astype(np.int64), size - 1)
     second = np.minimum(first + 1, size - 1)
     to_first, to_second = np.abs(inside - first.astype(F)), np.abs(inside - second.astype(F))
@@ -92,25 +92,25 @@ def linear_onnx(where: np.ndarray, size: int) -> Taps:
     return Taps(np.stack([first, second], 1), weight.astype(F), size)
 
 
-def linear(where: np.ndarray, size: int, scale: float, antialias: bool) -> Taps:
-    """A triangle around the place, of the scale's width if ``antialias``; weights are not divided by their sum yet.
+def linear(coordinates: np.ndarray, size: int, scale: float, antialias: bool) -> Taps:
+    """A triangle around the coordinate, of the scale's width if ``antialias``; weights are not divided by their sum yet.
 
-    What lies outside the data does not count.
+    Positions outside the data have weight 0.
     """
     factor = F(scale) if antialias else F(1)
     reach = 2 if scale > 1 else math.ceil(F(2) / factor)
-    centre = np.floor(where + F(0.5)).astype(np.int64)
+    centre = np.floor(coordinates + F(0.5)).astype(np.int64)
     index = centre[:, None] + np.arange(-reach, reach + 1)
-    weight = np.maximum(F(0), F(1) - np.abs(factor * (where[:, None] - index.astype(F))))
+    weight = np.maximum(F(0), F(1) - np.abs(factor * (coordinates[:, None] - index.astype(F))))
     inside = (index >= 0) & (index < size)
-    # What does not count points to what does, so that no infinity or NaN comes in by a weight of 0.
+    # Taps of weight 0 read a position inside, so that no infinity or NaN times 0 comes in.
     return Taps(np.where(inside, index, np.clip(centre, 0, size - 1)[:, None]), np.where(inside, weight, F(0)), size)
 
 
-def cubic(where: np.ndarray, size: int, coefficient: float) -> Taps:
-    """Four neighbours on a cubic curve; places outside are those of the border."""
-    base = np.floor(where)
-    s, a = where - base, F(coefficient)
+def cubic(coordinates: np.ndarray, size: int, coefficient: float) -> Taps:
+    """Four neighbours on a cubic curve; positions outside are clamped to the border."""
+    base = np.floor(coordinates)
+    s, a = coordinates - base, F(coefficient)
     weight = np.stack(
         [
             ((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a,
@@ -159,7 +159,7 @@ def cubic_curve(a: float) -> Callable[[np.ndarray], np.ndarray]:
 def apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     """The array resized along one axis; floats stay of their type.
 
-    Many taps for few places are one product with a matrix, unless that would spread an infinity or NaN.
+    Many taps for few positions are one product with a matrix, unless that would spread an infinity or NaN.
     """
     if taps.weight is None:
         return np.take(x, taps.index[:, 0], axis)

@@ -34,12 +34,19 @@ def _from(layout: str, to: str) -> list[Row]:
         facts_case(type, 8, "u8[?,?,2..640,1]", gives="u8[?,?,2..640,3]", id="dynamic"),
         facts_case(type, 8, "f32[...]", gives="f32[?,?,?,3]", id="rank unknown"),
         facts_case(type, 8, "u8[?,480,?,1]", *(f"u8[1,?,320,{part[3]}]" for part in parts), id="dynamic planes"),
-        refuses(type, 8, "u8[1,721,640,1]", says="no multiple of 3", id="height"),
-        refuses(type, 8, "u8[1,6,3,1]", says="no multiple of 2", id="odd width"),
+        refuses(type, 8, "u8[1,721,640,1]", says="the height 721 is not a multiple of 3", id="height"),
+        refuses(type, 8, "u8[1,6,3,1]", says="is not a multiple of 2", id="odd width"),
         refuses(type, 8, "u8[1,6,4,3]", says="expected 1", id="channels"),
-        refuses(type, 8, "i32[1,6,4,1]", says="neither u8 nor a float", id="i32"),
+        refuses(type, 8, "i32[1,6,4,1]", says="arg_y has element type i32, expected u8 or a floating-point type", id="i32"),
         refuses(type, 8, "u8[6,4,1]", says="rank 3", id="rank"),
-        refuses(type, 8, "u8[1,480,640,1]", *(f"u8[1,240,300,{part[3]}]" for part in parts), says="do not fit", id="planes of other sizes"),
+        refuses(
+            type,
+            8,
+            "u8[1,480,640,1]",
+            *(f"u8[1,240,300,{part[3]}]" for part in parts),
+            says="the planes do not match: sizes 640 and 600 differ",
+            id="planes of other sizes",
+        ),
     ]
 
 
@@ -78,10 +85,10 @@ def _to(order: str) -> list[Row]:
         facts_case(type, 17, "u8[?,480,2..640,3]", gives="u8[?,720,2..640,1]", id="dynamic"),
         facts_case(type, 17, "u8[?,480,640,3]", single_plane=False, id="two planes"),
         facts_case(type, 17, "f32[...]", gives="f32[?,?,?,1]", id="rank unknown"),
-        refuses(type, 17, "u8[1,3,4,3]", says="no multiple of 2", id="height"),
-        refuses(type, 17, "u8[1,4,3,3]", says="no multiple of 2", id="width"),
+        refuses(type, 17, "u8[1,3,4,3]", says="is not a multiple of 2", id="height"),
+        refuses(type, 17, "u8[1,4,3,3]", says="is not a multiple of 2", id="width"),
         refuses(type, 17, "u8[1,4,4,1]", says="expected 3", id="channels"),
-        refuses(type, 17, "i8[1,4,4,3]", says="neither u8", id="i8"),
+        refuses(type, 17, "i8[1,4,4,3]", says="data has element type i8, expected u8 or a floating-point type", id="i8"),
     ]
 
 

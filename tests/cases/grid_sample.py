@@ -136,10 +136,17 @@ ROWS += [
     facts_case("GridSample", 9, "i32[1,3,8,8]", "f32[...]", id="grid unknown"),
     refuses("GridSample", 9, "f32[1,3,8]", "f32[1,2,2,2]", says="data has rank 3, expected 4", id="rank of data"),
     refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2]", says="grid has rank 3, expected 4", id="rank of grid"),
-    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2,3]", says="grid has 3 numbers for each point, expected 2", id="pairs"),
+    refuses("GridSample", 9, "f32[1,3,8,8]", "f32[1,2,2,3]", says="grid has 3 coordinates for each point, expected 2", id="pairs"),
     refuses("GridSample", 9, "f32[1,3,8,8]", "f32[2,2,2,2]", says="data has a batch of 1, grid one of 2", id="batches differ"),
     refuses("GridSample", 9, "f32[1,3,8,8]", "i32[1,2,2,2]", says="grid has element type i32", id="grid of integers"),
-    refuses("GridSample", 9, "string[1,3,8,8]", "f32[1,2,2,2]", says="data is text", id="text"),
+    refuses(
+        "GridSample",
+        9,
+        "string[1,3,8,8]",
+        "f32[1,2,2,2]",
+        says="data has element type string, expected any element type but string",
+        id="text",
+    ),
 ]
 ROWS += [
     case(

@@ -1,0 +1,116 @@
+"""Interpolation of OpenVINO over any axes and element types, from the tables of irexec.reference.resize.
+
+Sources: Interpolate-4 and -11, openvino ``reference/interpolate.cpp``, and its CPU plugin for 32- and 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.reference import resize
+from irexec.reference.resize import Taps
+from irexec.reference.special import round_half_away
+
+
+@dataclass(frozen=True)
+class ResizeParams:
+    """How to interpolate; the fields are the attributes of Interpolate-11."""
+
+    mode: str
+    transformation: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    antialias: bool = False
+    cube_coeff: float = -0.75
+
+    @property
+    def is_pillow(self) -> bool:
+        return self.mode.endswith("pillow")
+
+
+@functools.lru_cache(maxsize=128)
+def _taps(params: ResizeParams, size: int, out: int, scale: float) -> Taps:
+    """The taps and weights of one axis."""
+    if params.mode == "bilinear_pillow":
+        return resize.pillow(size, out, resize.triangle, 1.0)
+    if params.mode == "bicubic_pillow":
+        return resize.pillow(size, out, resize.cubic_curve(params.cube_coeff), 2.0)
+    coordinates = resize.coordinates(params.transformation, size, out, scale)
+    if params.mode == "nearest":
+        return resize.nearest(coordinates, params.nearest, size, scale)
+    if params.mode == "linear_onnx":
+        return resize.linear_onnx(coordinates, size)
+    if params.mode == "linear":
+        return resize.linear(coordinates, size, scale, params.antialias)
+    return resize.cubic(coordinates, size, params.cube_coeff)
+
+
+def interpolate(
+    data: np.ndarray, params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float] | None = None
+) -> np.ndarray:
+    """``data`` resized along ``axes`` to ``sizes``; coordinates go by ``scales``, unless given by the sizes in float32."""
+    if 0 in data.shape or 0 in sizes:
+        shape = list(data.shape)
+        for axis, size in zip(axes, sizes, strict=True):
+            shape[axis] = size
+        return np.zeros(shape, data.dtype)
+    if scales is None:
+        scales = [float(np.float32(out) / np.float32(data.shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
+    # The triangle is widened along every axis as soon as one shrinks.
+    params = dataclasses.replace(params, antialias=params.antialias and min(scales, default=1) < 1)
+    tables = [_taps(params, data.shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    if params.mode == "nearest":
+        return _resized(data, axes, tables).copy() if not axes else _resized(data, axes, tables)
+    if data.dtype.kind == "f":
+        return _floats(data, params, axes, tables)
+    if data.dtype.itemsize > 1:
+        return _rounded_to_even(_floats(data.astype(np.float64), params, axes, tables), data.dtype)
+    if params.is_pillow:
+        return _bytes_by_pillow(data, axes, tables)
+    return _bytes(data, params, axes, tables, float(math.prod(map(np.float32, scales))))
+
+
+def _resized(work: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """One axis after the other, those that grow least first; among equals the last axis first."""
+    for axis, taps in sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0])):
+        work = resize.apply(work, axis, taps)
+    return work
+
+
+def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    work = data.astype(np.float32) if data.dtype == np.float16 else data
+    if params.is_pillow:
+        kept = [len(taps.index) != taps.size for taps in tables]
+        axes = [axis for axis, used in zip(axes, kept, strict=True) if used]
+        tables = [taps for taps, used in zip(tables, kept, strict=True) if used]
+    work = _resized(work, axes, [taps.normalized for taps in tables] if params.mode == "linear" else tables)
+    return work.astype(data.dtype, copy=work is data)
+
+
+def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """As the CPU plugin rounds 32 and 64 bits, which OpenVINO's reference does not implement."""
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+
+
+def _bytes(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float) -> np.ndarray:
+    """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on overflow."""
+    start = np.asarray(factor if params.mode == "linear" and params.antialias else 1, np.float32)
+    total, weights = resize.together(data.astype(np.float32), axes, tables, start)
+    if params.mode == "linear":
+        total = round_half_away(np.where(weights == 0, 0, total / np.where(weights == 0, 1, weights)))
+    return np.trunc(total).astype(np.int64).astype(data.dtype)
+
+
+def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """The last axis given first, rounded and clipped after each, in double precision."""
+    limits = np.iinfo(data.dtype)
+    work = data.astype(np.float64)
+    for axis, taps in reversed([(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]):
+        work = np.clip(round_half_away(resize.by_taps(work, axis, taps)), limits.min, limits.max)
+    return work.astype(data.dtype)
