@@ -26,7 +26,6 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_class_signature = "separated"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
@@ -35,5 +34,8 @@ html_title = f"irexec {version}"
 html_static_path = ["_static"]
 html_css_files = ["irexec.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
+# "--json" is an option and no dash.
+smartquotes = False
 pygments_style = "friendly"

@@ -92,6 +92,7 @@ def _write(block: Block, folder: Path) -> None:
     elif path.exists():
         raise NotAnExample(f"{block.caption} exists; show a diff")
     else:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text, "utf-8")
 
 
@@ -119,7 +120,9 @@ class _Runner:
         if name not in runs:
             raise NotAnExample(f"{text!r}: only {', '.join(runs)} are run")
         output, code = runs[name](arguments)
-        return f"{output}{code}\n" if separator else output
+        # A test that fails must not pass for the "..." of a page.
+        failed = f"exit code {code}\n" if code and name != "irexec" else ""
+        return f"{output}{code}\n" if separator else output + failed
 
     def python(self, source: str) -> str:
         """What a Python block prints; blocks of one page share their names."""

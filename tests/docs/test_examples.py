@@ -128,6 +128,11 @@ def test_exit_codes_are_shown_by_echo(tmp_path: Path) -> None:
     assert result.actual.endswith("\n3\n")
 
 
+def test_a_python_command_that_fails_is_seen(tmp_path: Path) -> None:
+    (result,) = run_page('```console\n$ python -c "exit(1)"\n...\n```\n', tmp_path)
+    assert result.actual.endswith("exit code 1\n")
+
+
 @pytest.mark.parametrize("command", ["rm -r samples", "irexec ops; echo $?; irexec ops"])
 def test_other_commands_are_refused(command: str, tmp_path: Path) -> None:
     with pytest.raises(NotAnExample):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import pytest
 
 from irexec.dtypes.elements import ELEMENTS, Element
+from irexec.ir.codes import CODES, Code
 from irexec.schema.attributes import AttributeShape, NonNegatives, Positive
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
@@ -62,6 +63,17 @@ def test_the_index_has_every_version(pages: dict[str, str]) -> None:
     index = pages["operations/index.md"]
     for definition in definitions():
         assert f"({definition.type}.md#{definition.type}-{definition.since})".lower() in index.lower()
+
+
+@pytest.mark.parametrize("row", CODES.values(), ids=lambda row: row.code)
+def test_every_code_has_a_page(row: Code) -> None:
+    from irexec_reference import codes
+
+    pages = codes.pages()
+    page = pages[f"codes/{row.code}.md"]
+    assert page.startswith(f"# {row.code}: {row.name}\n")
+    assert row.example in page
+    assert f"[{row.code}]({row.code}.md) | {row.severity} |" in pages["codes/index.md"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import resource
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.cli.main import run
+from tests.support.memory import peak_kilobytes
 
 LAUGHS = (
     '<!DOCTYPE net [<!ENTITY a "ha">'
@@ -53,7 +53,7 @@ ROWS = {
 @pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
 def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.xml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    memory, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    memory, start = peak_kilobytes(), time.perf_counter()
     for command in (["validate"], ["infer"], ["inspect"]):
         assert run([*command, str(tmp_path / "m.xml")]) == 3
         said = capsys.readouterr()
@@ -62,7 +62,7 @@ def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFix
         assert said.err.count("\n") == 1
         assert "root:" not in said.err
     assert time.perf_counter() - start < 5
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200_000
+    assert peak_kilobytes() - memory < 200_000
 
 
 VAST = ["1099511627776,1099511627776", "9223372036854775807,9223372036854775807,9223372036854775807", "99999999999999999999999999"]
@@ -71,11 +71,11 @@ VAST = ["1099511627776,1099511627776", "9223372036854775807,9223372036854775807,
 @pytest.mark.parametrize("shape", VAST)
 def test_vast_shapes_cost_nothing(shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.xml").write_text(NET.format(PARAMETER.format(shape)), encoding="utf-8")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = peak_kilobytes()
     run(["validate", str(tmp_path / "m.xml")])
     assert run(["infer", str(tmp_path / "m.xml"), "-i", "random"]) == 3
     assert "irexec itself" not in capsys.readouterr().err
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200_000
+    assert peak_kilobytes() - memory < 200_000
 
 
 CONSTANT = '<layer id="0" name="c" type="Const" version="opset1"><data element_type="f32" shape="{shape}" offset="{offset}" size="{size}"/><output><port id="0" precision="FP32"/></output></layer>'

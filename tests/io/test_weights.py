@@ -21,16 +21,15 @@ BIG = f"""<net name="big" version="11"><layers>
 
 # In a process of its own: how far memory grew cannot be told in one that has been larger before.
 MEASURE = """
-import resource, sys
+import sys
 import irexec
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from tests.support.memory import peak_kilobytes
 irexec.validate(irexec.io.read_text(b'<net name="warm" version="11"/>'))
-before = peak()
+before = peak_kilobytes()
 model = irexec.read_model(sys.argv[1])
 assert irexec.validate(model) == []
 raw = model.nodes[0].constant.raw
-print(raw.size, raw[0], raw[-1], peak() - before)
+print(raw.size, raw[0], raw[-1], peak_kilobytes() - before)
 """
 
 

@@ -37,7 +37,9 @@ def type_text(annotation: Any) -> str:
 def _default(attribute: Attribute) -> str:
     if attribute.required:
         return "required"
-    return "none" if attribute.default is None else code(write_attribute(attribute.default))
+    if attribute.default is None:
+        return "none"
+    return code(write_attribute(attribute.default)) if attribute.default not in ((), "") else "empty"
 
 
 def _allowed(attribute: Attribute) -> str:

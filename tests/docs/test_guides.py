@@ -1,0 +1,23 @@
+"""The guides for developers add something that works; tests/docs/test_examples.py runs them and compares their outputs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks, commands
+
+# What each guide must show, command by command: removing a step would leave the guide untested.
+_SHOWS = {
+    "add-operation.md": ["python -m pytest", "irexec ops SoftShrink", "irexec validate", "irexec infer"],
+    "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
+    "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR305"],
+}
+
+
+@pytest.mark.parametrize("name", _SHOWS)
+def test_a_guide_shows_each_step(name: str) -> None:
+    found = blocks((ROOT / "docs" / "development" / name).read_text("utf-8"))
+    assert any(block.caption for block in found)
+    shown = [command.words for block in found if block.language == "console" for command in commands(block)]
+    assert len(shown) == len(_SHOWS[name])
+    assert all(words.startswith(start) for words, start in zip(shown, _SHOWS[name], strict=True))
