@@ -9,26 +9,30 @@ from irexec.analysis.model import Model, check_model
 from irexec.ir import graph as ir
 
 
-def read_model(path: str | Path, weights: str | Path | None = None) -> Model:
+def read_model(model: io.ModelSource, weights: io.WeightsSource = None) -> Model:
     """Read an IR; its weights stay in the .bin until they are used.
 
     Args:
-        path: the .xml.
-        weights: the .bin; the file of the same name beside the .xml unless told.
+        model: the .xml: its path, its bytes, or a file open for reading bytes.
+        weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the .xml.
 
     Raises:
-        ModelError: the file cannot be read, or is no IR at all. Damage that leaves a graph to look at
-            is kept in ``model.problems`` for ``irexec.validate``; compile_model refuses it.
+        ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that leaves a
+            graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that cannot be
+            read; compile_model refuses both.
+        InputError: an argument is of another type.
     """
-    return Model.of(io.read(path, weights))
+    return Model.of(io.read(model, weights))
 
 
 def save_model(model: ir.Model, path: str | Path) -> None:
-    """Write an IR (version 11): ``path`` and the .bin beside it, both or neither.
+    """Write an IR: ``path`` and the .bin beside it, both or neither.
+
+    What was read is written as it was, in the version that it had; what was built is written as version 11.
 
     Raises:
-        ModelError: the model cannot be written, or the place cannot be written to.
-        InputError: it is no model.
+        ModelError: the model or the files cannot be written.
+        InputError: it is not a model.
     """
     check_model(model)
     io.write(model, Path(path))

@@ -14,7 +14,7 @@ from irexec.analysis.shape_inference import ShapeInference
 from irexec.dtypes.elements import Element, element_of
 from irexec.dtypes.packing import pack, packed_size
 from irexec.errors import ModelError, OpError
-from irexec.ir.constants import Constant, constant_value
+from irexec.ir.constants import Bytes, Constant, constant_value
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
@@ -188,7 +188,7 @@ def _mapped_outputs(node: Node) -> int:
 def packed(array: np.ndarray, element: Element) -> Constant:
     """A constant of numbers in the carrier of their element type."""
     raw = pack(element, array)
-    return Constant(element, array.shape, lambda: raw, raw.nbytes)
+    return Constant(element, array.shape, Bytes(raw), raw.nbytes)
 
 
 def packed_size_of(element: Element, shape: Sequence[int]) -> int:

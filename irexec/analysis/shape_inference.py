@@ -107,7 +107,7 @@ class ShapeInference:
         arguments = typed_attributes(node, definition).require() | self._injected(definition, node, inputs)
         inferred = definition.infer(inputs, arguments)
         outputs = as_tuple(inferred)
-        if not node.bodies:
+        if not node.bodies and (node.constant is None or node.constant.is_readable):
             outputs = with_values(definition, inputs, arguments, outputs)
         check(len(outputs) >= len(node.outputs), f"has {len(node.outputs)} outputs, expected {len(outputs)}")
         return outputs if isinstance(inferred, tuple | list) else outputs[0]

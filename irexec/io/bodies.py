@@ -1,65 +1,65 @@
-"""Bodies of Loop, TensorIterator and If, with their port maps and back edges."""
+"""Reading bodies of Loop, TensorIterator and If, with their port maps and back edges."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from lxml import etree
 
-from irexec.io.xml import said_by_tag, texts
+from irexec.io.context import ReadContext
+from irexec.io.names import body_tags
+from irexec.io.payload import BackEdgePayload
+from irexec.io.xml import attributes_of
 from irexec.ir import codes
 from irexec.ir.graph import BackEdge, Body, Graph, Node, PortMap
 
-if TYPE_CHECKING:
-    from irexec.io.reader import Reader
-
-_MAP_NUMBERS = ("external_port_id", "internal_layer_id")
+_MAP_IDS = ("external_port_id", "internal_layer_id")
+_EDGE_IDS = ("from-layer", "to-layer")
 
 
-def body_tags(name: str) -> tuple[str, str, str]:
-    """The elements of a body: itself, its port map, its back edges ("then_body" has "then_port_map")."""
-    prefix = name.removesuffix("body")
-    return name, f"{prefix}port_map", f"{prefix}back_edges"
+def read_bodies(context: ReadContext, layer: etree._Element, node: Node, read_graph: Callable[[etree._Element], Graph]) -> set[str]:
+    """Read the bodies of a layer into ``node.bodies``.
 
+    Args:
+        context: the document.
+        layer: the layer element.
+        node: what has been read of it.
+        read_graph: reads the graph of a body from its element.
 
-def read_bodies(reader: Reader, layer: etree._Element, node: Node, depth: int) -> set[str]:
-    """Read the bodies of a layer into ``node.bodies``; returns the tags of the elements that were read."""
-    names = [str(child.tag) for child in layer if isinstance(child.tag, str) and child.tag.endswith("body")]
+    Returns:
+        The tags of the child elements that were read.
+    """
     read: set[str] = set()
-    for name in names:
+    for name in [str(child.tag) for child in layer if isinstance(child.tag, str) and child.tag.endswith("body")]:
         if name in read:
-            reader.problem(codes.MISSING_BODY, f"the layer has two <{name}>", layer, node)
+            context.problem(codes.MISSING_BODY, f"the layer has two <{name}>", layer, node)
             continue
         tag, map_tag, back_tag = body_tags(name)
         read |= {tag, map_tag, back_tag}
-        element = next(layer.iterchildren(tag))
-        body = Body(reader.graph(element, Graph(element.get("name", "")), depth + 1))
+        body = Body(read_graph(next(layer.iterchildren(tag))))
         for part in layer.iterchildren(map_tag):
-            body.port_maps += filter(None, (_port_map(reader, entry, node) for entry in part))
+            body.port_maps += filter(None, (_port_map(context, entry, node) for entry in part))
         for part in layer.iterchildren(back_tag):
-            body.back_edges += filter(None, (_back_edge(reader, entry, node) for entry in part))
-        body.graph.parts |= {"": texts(element, "name")} if texts(element, "name") else {}
-        node.parts |= said_by_tag(layer, map_tag, back_tag)
+            body.back_edges += filter(None, (_back_edge(context, entry, node) for entry in part))
         node.bodies[name] = body
     for child in layer:
         if isinstance(child.tag, str) and child.tag.endswith("port_map") and child.tag not in read:
-            reader.problem(codes.MISSING_BODY, f"<{child.tag}> belongs to no body", child, node)
+            context.problem(codes.MISSING_BODY, f"<{child.tag}> belongs to no body", child, node)
     return read
 
 
-def _port_map(reader: Reader, entry: etree._Element, node: Node) -> PortMap | None:
+def _port_map(context: ReadContext, entry: etree._Element, node: Node) -> PortMap | None:
     if entry.tag not in ("input", "output"):
-        reader.problem(codes.BAD_PORT_MAP, f"<{entry.tag}> is no entry of a port map", entry, node)
+        context.problem(codes.BAD_PORT_MAP, f"<{entry.tag}> is not an entry of a port map", entry, node)
         return None
-    external, internal = (reader.number(entry, key, node, codes.BAD_PORT_MAP) for key in _MAP_NUMBERS)
+    external, internal = (context.integer(entry, key, node, codes.BAD_PORT_MAP) for key in _MAP_IDS)
     if external is None or internal is None:
         return None
-    rest = texts(entry, *_MAP_NUMBERS)
-    return PortMap(str(entry.tag), external, internal, rest, reader.document.line(entry))
+    return PortMap(str(entry.tag), external, internal, attributes_of(entry, *_MAP_IDS), context.line(entry))
 
 
-def _back_edge(reader: Reader, entry: etree._Element, node: Node) -> BackEdge | None:
-    source, target = (reader.number(entry, key, node, codes.BAD_BACK_EDGE) for key in ("from-layer", "to-layer"))
+def _back_edge(context: ReadContext, entry: etree._Element, node: Node) -> BackEdge | None:
+    source, target = (context.integer(entry, key, node, codes.BAD_BACK_EDGE) for key in _EDGE_IDS)
     if source is None or target is None:
         return None
-    return BackEdge(source, target, reader.document.line(entry), texts(entry, "from-layer", "to-layer"))
+    return BackEdge(source, target, context.line(entry), BackEdgePayload(attributes_of(entry, *_EDGE_IDS)))

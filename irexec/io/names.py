@@ -1,6 +1,6 @@
-"""How IR spells names: of tensors, operation types and element types.
+"""How IR spells names: of tensors, operation types, element types and the elements of bodies.
 
-Tensor names are joined with commas; a comma inside a name is written ``\\,`` and any other backslash stands for itself.
+Tensor names are joined with commas; a comma inside a name is written ``\\,`` and any other backslash is an ordinary character.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def encode_names(names: list[str]) -> str:
     return ",".join(name.replace(",", "\\,") for name in names)
 
 
-# How OpenVINO writes a type whose specification has another name, and what it means when read.
+# The types that OpenVINO writes under another name than its specification has.
 WRITTEN_TYPES = {"Constant": "Const", "Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
 READ_TYPES = {written: type for type, written in WRITTEN_TYPES.items()}
 
@@ -32,8 +32,14 @@ NO_PRECISION = "UNSPECIFIED"
 
 
 def named_element(text: str) -> Element | None:
-    """The element type that an element_type or precision means; None if it means none."""
+    """The element type of a spelling as element_type or precision; None if there is no such type."""
     try:
         return element(text)
     except UnsupportedError:
         return None
+
+
+def body_tags(name: str) -> tuple[str, str, str]:
+    """The elements of a body: itself, its port map, its back edges ("then_body" has "then_port_map")."""
+    prefix = name.removesuffix("body")
+    return name, f"{prefix}port_map", f"{prefix}back_edges"

@@ -1,55 +1,86 @@
-"""The .bin beside a model: mapped when the first byte is asked for, never read as a whole."""
+"""The .bin with a model's weights: mapped when the first byte is asked for, never read as a whole."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from irexec.errors import ModelError
 
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_LARGEST_POINTER = 1024
+
+
+def pointer_message(name: str, start: bytes) -> str | None:
+    """What a Git LFS pointer stands for, if a file that starts so is one: Git leaves it in place of a file that was not fetched."""
+    if not start.startswith(_POINTER):
+        return None
+    sizes = [line.removeprefix(b"size ") for line in start.splitlines() if line.startswith(b"size ")]
+    size = f" (size {sizes[0].decode()})" if sizes and sizes[0].isdigit() else ""
+    return f"{name} is a Git LFS pointer{size}: run git lfs pull"
+
 
 class Weights:
-    """The bytes that constants stand in.
+    """The bytes of a model's constants.
+
+    It can be pickled: a file is mapped again where it is unpickled, bytes in memory go along.
 
     Attributes:
-        path: the file; None for bytes in memory, or where there are none at all.
-        size: the number of bytes; 0 where there is no file.
-        exists: whether there is a file, or bytes in memory.
+        path: the file; None for bytes in memory, or where there are no weights at all.
+        size: the number of bytes; 0 where they cannot be read.
+        defect: why no byte can be read; None if they can be.
     """
 
     def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None) -> None:
         self.path = path
         self._data = None if data is None else _flat(data)
         self._lock = threading.Lock()
-        self.exists = data is not None
-        self.size = 0 if self._data is None else self._data.size
-        if path is not None and self._data is None:
-            self.exists = path.is_file()
-            self.size = path.stat().st_size if self.exists else 0
+        self.defect = self._defect()
+        self.size = 0
+        if self._data is not None:
+            self.size = self._data.size
+        elif path is not None and self.defect is None:
+            self.size = path.stat().st_size
 
-    def fetcher(self, offset: int, size: int) -> Callable[[], np.ndarray]:
-        """A function that gives a range of the bytes, read-only."""
+    def slice(self, offset: int, size: int) -> WeightsSlice:
+        """A range of the bytes, which need not exist."""
+        return WeightsSlice(self, offset, size)
 
-        def fetch() -> np.ndarray:
-            if offset + size > self.size:
-                raise ModelError(f"bytes {offset}..{offset + size} are asked for, {self._said()}")
-            return self._bytes()[offset : offset + size]
+    def contains(self, offset: int, size: int) -> bool:
+        """Whether a range of the bytes can be read."""
+        return offset + size <= self.size
 
-        return fetch
-
-    def _said(self) -> str:
-        if self.exists:
-            return f"{self.path or 'the .bin'} has {self.size} bytes"
-        return "there is no .bin" if self.path is None else f"{self.path} is not there"
-
-    def _bytes(self) -> np.ndarray:
+    def read(self, offset: int, size: int) -> np.ndarray:
+        """A range of the bytes, read-only; raises ModelError if it cannot be read."""
+        if not self.contains(offset, size):
+            has = f"{self._name()} has {self.size} bytes" if self.defect is None else self.defect
+            raise ModelError(f"bytes {offset}..{offset + size} cannot be read: {has}")
         with self._lock:
             if self._data is None:
                 self._data = self._map()
-            return self._data
+            return self._data[offset : offset + size]
+
+    def _defect(self) -> str | None:
+        if self._data is not None:
+            return None
+        if self.path is None:
+            return "no weights are given"
+        if self.path.is_dir():
+            return f"{self._name()} is a folder"
+        try:
+            with open(self.path, "rb") as file:
+                return pointer_message(self._name(), file.read(_LARGEST_POINTER))
+        except FileNotFoundError:
+            return f"{self._name()} does not exist"
+        except OSError as error:
+            return f"{self._name()} cannot be read: {error.strerror or error}"
+
+    def _name(self) -> str:
+        return "the weights" if self.path is None else self.path.name
 
     def _map(self) -> np.ndarray:
         if self.size == 0 or self.path is None:
@@ -58,6 +89,28 @@ class Weights:
             return np.memmap(self.path, np.uint8, "r").view(np.ndarray)
         except (OSError, ValueError) as error:
             raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not the mapping, nor the lock."""
+        return {key: value for key, value in vars(self).items() if key != "_lock"} | ({} if self.path is None else {"_data": None})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+        if self._data is not None:
+            self._data.flags.writeable = False
+
+
+@dataclass(frozen=True)
+class WeightsSlice:
+    """A range of the bytes of weights; calling it reads them."""
+
+    weights: Weights
+    offset: int
+    size: int
+
+    def __call__(self) -> np.ndarray:
+        """The bytes: uint8, one dimension, read-only; raises ModelError if they cannot be read."""
+        return self.weights.read(self.offset, self.size)
 
 
 def _flat(data: bytes | np.ndarray) -> np.ndarray:

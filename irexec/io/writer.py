@@ -1,25 +1,26 @@
-"""Writing IR version 11, as OpenVINO writes it: port numbers, aliases, separators, shared constants."""
+"""Writing IR, as OpenVINO writes it: port ids, aliases, separators, shared constants. What was read is written as it was."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lxml import etree
 
 from irexec.dtypes.elements import Element
 from irexec.errors import ModelError
-from irexec.io.bodies import body_tags
+from irexec.io.edges import EDGE_ATTRIBUTES
 from irexec.io.files import replacing
-from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, encode_names, named_element
+from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
+from irexec.io.payload import BackEdgePayload, GraphPayload, InputPayload, LayerPayload, PortPayload
+from irexec.io.xml import parsed_elements
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
 
-_EDGE = ("from-layer", "from-port", "to-layer", "to-port")
+_P = TypeVar("_P")
 _DEFAULT_LAYOUT = (
     "port_map", "back_edges", "else_port_map", "then_port_map", "data", "rt_info", "input", "output", "body", "then_body", "else_body",
 )  # fmt: skip
@@ -32,11 +33,11 @@ def write(model: Model, path: str | Path) -> None:
     an interrupted write leaves the files that were there whole.
 
     Raises:
-        ModelError: the model cannot be written as XML, or the place cannot be written to.
+        ModelError: the model cannot be written as XML, or the files cannot be written.
     """
     target = Path(path)
     if "\0" in str(target) or not target.name:
-        raise ModelError(f"{str(path)!r} is no name of a file")
+        raise ModelError(f"{str(path)!r} is not the name of a file")
     if target.suffix.lower() == ".bin":
         raise ModelError(f"{target}: cannot be written: .bin is the suffix of the weights beside the .xml")
     try:
@@ -54,7 +55,7 @@ def write_text(model: Model) -> tuple[bytes, bytes]:
 
 
 class Writer:
-    """Writes one model; constants go to ``sink`` as they are met, the same bytes once.
+    """Writes one model; the bytes of constants are passed to ``sink`` in order, equal bytes once.
 
     Args:
         sink: takes the bytes of the .bin piece by piece.
@@ -67,48 +68,52 @@ class Writer:
 
     def document(self, model: Model) -> bytes:
         """The text of the .xml."""
-        net = _element("net", {"name": model.name, "version": "11"} | model.attributes, "of the model")
-        self._graph(net, model)
-        _append(net, model.rt_info)
+        net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
+        self._graph(net, model, "of the model")
         etree.indent(net, space="\t")
         written: bytes = etree.tostring(net, encoding="utf-8", xml_declaration=False)
         return b'<?xml version="1.0"?>\n' + written + b"\n"
 
-    def _graph(self, parent: etree._Element, graph: Graph) -> None:
+    def _graph(self, parent: etree._Element, graph: Graph, where: str) -> None:
+        payload = _payload(graph.payload, GraphPayload)
+        _set(parent, payload.attributes, where)
         damage = next((problem for problem in graph.problems if problem.severity == "error"), None)
         if damage is not None:
-            raise ModelError(f"a damaged model cannot be written: line {damage.line}: {damage.message}")
+            line = "" if damage.line is None else f"line {damage.line}: "
+            raise ModelError(f"a damaged model cannot be written: {line}{damage.message}")
         _check_ids(graph)
-        layers, edges = (_element(tag, graph.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
+        layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
         parent.extend([layers, edges])
         for node in graph.nodes:
             self._layer(layers, node)
-        for numbers, attributes in _edges(graph):
-            edges.append(_element("edge", dict(zip(_EDGE, map(str, numbers), strict=True)) | attributes, "of an edge"))
+        for ids, attributes in _edges(graph):
+            edges.append(_element("edge", dict(zip(EDGE_ATTRIBUTES, map(str, ids), strict=True)) | dict(attributes), "of an edge"))
+        parent.extend(parsed_elements(payload.elements))
 
     def _layer(self, layers: etree._Element, node: Node) -> None:
-        said = {"id": str(node.id), "name": node.name, "type": _written_type(node), "version": node.version}
-        layer = _element("layer", said | node.extras, f"of {node.name!r}")
+        payload = _payload(node.payload, LayerPayload)
+        attributes = {"id": str(node.id), "name": node.name, "type": _written_type(node), "version": node.version}
+        layer = _element("layer", attributes | dict(payload.attributes), f"of {node.name!r}")
         layers.append(layer)
-        parts = self._parts(node)
-        order = [tag for tag in dict.fromkeys((*node.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
+        parts = self._parts(node, payload)
+        order = [tag for tag in dict.fromkeys((*payload.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
         for tag in order:
             layer.extend(parts[tag])
 
-    def _parts(self, node: Node) -> dict[str, list[etree._Element]]:
+    def _parts(self, node: Node, payload: LayerPayload) -> dict[str, list[etree._Element]]:
         """The child elements of a layer by tag."""
         parts: dict[str, list[etree._Element]] = {}
         attributes = self._attributes(node)
-        if attributes or "data" in node.layout:
+        if attributes or "data" in payload.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
-        if node.ports or "input" in node.layout:
-            parts["input"] = [_ports("input", node, (_input(i, port) for i, port in enumerate(node.ports)))]
-        if node.outputs or "output" in node.layout:
-            parts["output"] = [_ports("output", node, map(_output, node.outputs))]
+        if node.ports or "input" in payload.layout:
+            parts["input"] = [_ports("input", payload, (_input(i, port) for i, port in enumerate(node.ports)))]
+        if node.outputs or "output" in payload.layout:
+            parts["output"] = [_ports("output", payload, map(_output, node.outputs))]
         for name, body in node.bodies.items():
-            parts |= self._body(name, body, node)
-        for child in node.rt_info or ():
-            parts.setdefault(str(child.tag), []).append(_plain(child))
+            parts |= self._body(name, body, payload)
+        for child in parsed_elements(payload.elements):
+            parts.setdefault(str(child.tag), []).append(child)
         return parts
 
     def _attributes(self, node: Node) -> dict[str, str]:
@@ -117,7 +122,7 @@ class Writer:
         constant = node.constant
         shape = ", ".join(map(str, constant.shape))
         fresh = {"element_type": constant.element.name, "shape": shape, "offset": str(self._offset(constant)), "size": str(constant.size)}
-        # What was written stays in its spelling, unless the node has been given another constant since.
+        # What was written keeps its spelling, unless the node has been given another constant since.
         if _spaceless(node.attributes.get("shape", "")) == _spaceless(shape):
             fresh["shape"] = node.attributes.get("shape", shape)
         if named_element(node.attributes.get("element_type", "")) is constant.element:
@@ -125,7 +130,7 @@ class Writer:
         return {key: fresh.get(key, text) for key, text in node.attributes.items()} | fresh
 
     def _offset(self, constant: Constant) -> int:
-        """Where the bytes of a constant stand; bytes that were written before are not written again."""
+        """The position of a constant's bytes; bytes that were written before are not written again."""
         raw = constant.raw[: constant.size]
         key = (constant.size, hashlib.sha256(raw.data if raw.flags.c_contiguous else raw.tobytes()).digest())
         if key not in self._offsets:
@@ -134,31 +139,42 @@ class Writer:
             self._size += constant.size
         return self._offsets[key]
 
-    def _body(self, name: str, body: Body, node: Node) -> dict[str, list[etree._Element]]:
+    def _body(self, name: str, body: Body, payload: LayerPayload) -> dict[str, list[etree._Element]]:
         tag, map_tag, back_tag = body_tags(name)
         parts: dict[str, list[etree._Element]] = {}
-        if body.port_maps or map_tag in node.layout:
-            maps = etree.Element(map_tag)
-            for entry in body.port_maps:
-                numbers = {"external_port_id": str(entry.external), "internal_layer_id": str(entry.internal)}
-                # OpenVINO writes the axis before the ids and everything else after them.
-                axis = {key: text for key, text in entry.attributes.items() if key == "axis"}
-                maps.append(_element(entry.kind, axis | numbers | entry.attributes, "of a port map"))
-            parts[map_tag] = [maps]
-        if body.back_edges or back_tag in node.layout:
-            backs = etree.Element(back_tag)
-            for edge in body.back_edges:
-                ends = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
-                backs.append(_element("edge", ends | edge.attributes, "of a back edge"))
-            parts[back_tag] = [backs]
+        if body.port_maps or map_tag in payload.layout:
+            parts[map_tag] = [_port_maps(map_tag, body)]
+        if body.back_edges or back_tag in payload.layout:
+            parts[back_tag] = [_back_edges(back_tag, body)]
         for part in parts:
-            _set(parts[part][0], node.parts.get(part, {}), f"of {part}")
-        named = {"name": body.graph.name} if body.graph.name else {}
-        element = _element(tag, named | body.graph.parts.get("", {}), "of a body")
-        self._graph(element, body.graph)
-        _append(element, body.graph.extras.get("rest"))
+            _set(parts[part][0], payload.parts.get(part, {}), f"of {part}")
+        element = _element(tag, {"name": body.graph.name} if body.graph.name else {}, "of a body")
+        self._graph(element, body.graph, "of a body")
         parts[tag] = [element]
         return parts
+
+
+def _payload(payload: Any, kind: type[_P]) -> _P:
+    """The payload of what was read, an empty one for what was not."""
+    return payload if isinstance(payload, kind) else kind()
+
+
+def _port_maps(tag: str, body: Body) -> etree._Element:
+    maps = etree.Element(tag)
+    for entry in body.port_maps:
+        ids = {"external_port_id": str(entry.external), "internal_layer_id": str(entry.internal)}
+        # OpenVINO writes the axis before the ids and everything else after them.
+        axis = {key: text for key, text in entry.attributes.items() if key == "axis"}
+        maps.append(_element(entry.kind, axis | ids | entry.attributes, "of a port map"))
+    return maps
+
+
+def _back_edges(tag: str, body: Body) -> etree._Element:
+    edges = etree.Element(tag)
+    for edge in body.back_edges:
+        ids = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
+        edges.append(_element("edge", ids | dict(_payload(edge.payload, BackEdgePayload).attributes), "of a back edge"))
+    return edges
 
 
 def _check_ids(graph: Graph) -> None:
@@ -180,60 +196,62 @@ def _spaceless(text: str) -> str:
     return "".join(text.split())
 
 
-def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], dict[str, str]]]:
-    """From layer, from port, to layer, to port of every edge and what else it says: in the order of the file, then new ones by number.
+def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], Mapping[str, str]]]:
+    """From layer, from port, to layer, to port of every edge and its other attributes: in the order of the file, then new ones by id.
 
     OpenVINO sorts edges by the layer they come from, with a sort that is not stable, so the order of
     the others in its files follows from nothing.
     """
     inside = set(graph.nodes)
-    found: list[tuple[bool, int, tuple[int, int, int, int], dict[str, str]]] = []
+    found: list[tuple[bool, int, tuple[int, int, int, int], Mapping[str, str]]] = []
     for node in graph.nodes:
         for index, port in enumerate(node.ports):
-            here = f"input {index} of layer {node.id} {node.name!r} is fed by"
+            here = f"input {index} of layer {node.id} {node.name!r}"
             if port.source is None:
-                raise ModelError(f"{here} nothing")
+                raise ModelError(f"no edge arrives at {here}")
             if port.source.node not in inside:
-                raise ModelError(f"{here} {port.source.node.name!r}, which is not in the graph")
+                raise ModelError(f"{here} comes from {port.source.node.name!r}, which is not in the graph")
+            payload = _payload(port.payload, InputPayload)
             to_port = index if port.port is None else port.port
-            numbers = (port.source.node.id, _output_number(port.source), node.id, to_port)
-            found.append((port.edge is None, port.edge or 0, numbers, port.edge_attributes))
+            ids = (port.source.node.id, _output_id(port.source), node.id, to_port)
+            found.append((payload.edge is None, payload.edge or 0, ids, payload.edge_attributes))
     found.sort(key=lambda edge: (edge[0], edge[1], edge[2][0], edge[2][2], edge[2][3]))
-    return [(numbers, attributes) for *_, numbers, attributes in found]
+    return [(ids, attributes) for *_, ids, attributes in found]
 
 
-def _output_number(value: Value) -> int:
-    """The number of an output port: numbers run on from the inputs."""
+def _output_id(value: Value) -> int:
+    """The id of an output port: ids run on from the inputs."""
     return len(value.node.ports) + value.index if value.port is None else value.port
 
 
-def _ports(tag: str, node: Node, ports: Iterable[etree._Element]) -> etree._Element:
-    element = _element(tag, node.parts.get(tag, {}), f"of {tag}")
+def _ports(tag: str, payload: LayerPayload, ports: Iterable[etree._Element]) -> etree._Element:
+    element = _element(tag, payload.parts.get(tag, {}), f"of {tag}")
     element.extend(list(ports))
     return element
 
 
 def _input(index: int, port: Input) -> etree._Element:
     fact = port.fact if port.fact is not None or port.source is None else port.source.fact
-    return _port(index if port.port is None else port.port, fact, port.attributes, port.rt_info, is_new=port.port is None)
+    number = index if port.port is None else port.port
+    return _port(number, fact, _payload(port.payload, InputPayload), {}, is_new=port.port is None)
 
 
 def _output(value: Value) -> etree._Element:
     names = {"names": encode_names(value.names)} if value.names else {}
-    return _port(_output_number(value), value.fact, names | value.attributes | names, value.rt_info, is_new=value.port is None)
+    return _port(_output_id(value), value.fact, _payload(value.payload, PortPayload), names, is_new=value.port is None)
 
 
-def _port(number: int, fact: Fact | None, attributes: dict[str, str], rt_info: Any, *, is_new: bool) -> etree._Element:
-    precision = _precision(None if fact is None else fact.element, attributes.get("precision"), is_new)
-    port = _element("port", {"id": str(number)} | precision | attributes | precision, f"of port {number}")
+def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> etree._Element:
+    precision = _precision(None if fact is None else fact.element, payload.attributes.get("precision"), is_new)
+    port = _element("port", {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision, f"of port {number}")
     for size in (fact.shape if fact is not None else None) or ():
         etree.SubElement(port, "dim").text = str(size) if isinstance(size, int) else "-1"
-    _append(port, rt_info)
+    port.extend(parsed_elements(payload.elements))
     return port
 
 
 def _precision(element: Element | None, written: str | None, is_new: bool) -> dict[str, str]:
-    """The precision attribute: as written where that still says the element type."""
+    """The precision attribute: as written where that still agrees with the element type."""
     if written is not None and named_element(written) is element:
         return {"precision": written}
     if element is None:
@@ -241,31 +259,15 @@ def _precision(element: Element | None, written: str | None, is_new: bool) -> di
     return {"precision": element.precision}
 
 
-def _element(tag: str, attributes: dict[str, str], where: str) -> etree._Element:
+def _element(tag: str, attributes: Mapping[str, str], where: str) -> etree._Element:
     element = etree.Element(tag)
     _set(element, attributes, where)
     return element
 
 
-def _set(element: etree._Element, attributes: dict[str, str], where: str) -> None:
+def _set(element: etree._Element, attributes: Mapping[str, str], where: str) -> None:
     for key, text in attributes.items():
         try:
             element.set(key, text)
         except ValueError:
-            raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot hold") from None
-
-
-def _append(parent: etree._Element, children: Iterable[etree._Element] | None) -> None:
-    parent.extend([_plain(child) for child in children or ()])
-
-
-def _plain(element: etree._Element) -> etree._Element:
-    """A copy without the white space of the file it was read from, so that indentation is the writer's."""
-    fresh = copy.deepcopy(element)
-    fresh.tail = None
-    for inner in fresh.iter():
-        if inner is not fresh and inner.tail is not None and not inner.tail.strip():
-            inner.tail = None
-        if len(inner) and inner.text is not None and not inner.text.strip():
-            inner.text = None
-    return fresh
+            raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot contain") from None

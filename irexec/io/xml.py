@@ -1,6 +1,6 @@
-"""XML from a stranger, parsed in bounded time and memory.
+"""XML that is not trusted, parsed in bounded time and memory.
 
-Document types are refused before the parser sees them, and with them every entity; the parser is told
+Document types are refused before the parser sees them, and with them every entity; the parser is given
 the encoding, so that it cannot see other characters than the check did. Nothing is ever fetched. The
 depth of elements is limited, whatever the parser allows; lines are exact however long the file is, which
 libxml2's own 16 bits are not.
@@ -9,7 +9,7 @@ libxml2's own 16 bits are not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lxml import etree
@@ -23,6 +23,8 @@ _ENCODINGS = {b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin-1
 _LINE_LIMIT = 65535
 # Bodies add three levels each, and the reader allows 64 of them.
 DEEPEST_ELEMENT = 512
+# For text that this module has made of a checked document.
+_OWN_TEXT = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
 
 
 class Document:
@@ -57,14 +59,40 @@ class Document:
         return None if line is None else int(line)
 
 
-def texts(element: etree._Element, *without: str) -> dict[str, str]:
-    """The attributes of an element in the order in which they are written, but for those named."""
+def attributes_of(element: etree._Element, *without: str) -> dict[str, str]:
+    """The attributes of an element in the order in which they are written, except those named."""
     return {str(key): str(text) for key, text in element.attrib.items() if key not in without}
 
 
-def said_by_tag(parent: etree._Element, *tags: str) -> dict[str, dict[str, str]]:
-    """The attributes of children of these tags, where they have any."""
-    return {tag: texts(child) for tag in tags for child in parent.iterchildren(tag) if child.attrib}
+def attributes_by_tag(parent: etree._Element, *tags: str) -> dict[str, dict[str, str]]:
+    """The attributes of the children with these tags, where they have any."""
+    return {tag: attributes_of(child) for tag in tags for child in parent.iterchildren(tag) if child.attrib}
+
+
+def element_texts(elements: Iterable[etree._Element]) -> tuple[str, ...]:
+    """The XML text of each element."""
+    return tuple(etree.tostring(element, encoding="unicode", with_tail=False) for element in elements)
+
+
+def parsed_elements(texts: Iterable[str]) -> Iterator[etree._Element]:
+    """The elements of ``element_texts``, without white space between elements, so that the writer can indent them."""
+    for text in texts:
+        root = etree.fromstring(text, _OWN_TEXT)
+        for element in root.iter():
+            if element.tail is not None and not element.tail.strip():
+                element.tail = None
+            if len(element) and element.text is not None and not element.text.strip():
+                element.text = None
+        yield root
+
+
+def element_rows(texts: Iterable[str]) -> list[tuple[str, dict[str, str], str, int]]:
+    """Tag, attributes, text and number of children of every element, in the order of the document; white space does not count."""
+    return [
+        (str(element.tag), attributes_of(element), (element.text or "").strip(), len(element))
+        for text in texts
+        for element in etree.fromstring(text, _OWN_TEXT).iter()
+    ]
 
 
 def _encoding(data: bytes, name: str) -> str:
@@ -79,7 +107,7 @@ def _encoding(data: bytes, name: str) -> str:
     if rest[:2] == b"<!":
         raise ModelError(f"{name}: has a document type, which IR never has")
     if not rest.startswith(b"<"):
-        raise ModelError(f"{name}: not XML: it starts with {rest[:20]!r}" if rest else f"{name}: holds no XML element")
+        raise ModelError(f"{name}: not XML: it starts with {rest[:20]!r}" if rest else f"{name}: contains no XML element")
     return declared[1].decode("ascii") if declared else "utf-8"
 
 

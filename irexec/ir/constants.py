@@ -1,4 +1,4 @@
-"""Constants: a lazy view on packed bytes. Nothing is read or unpacked until asked for."""
+"""Constants: packed bytes that are read and unpacked only when asked for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ from irexec.dtypes.packing import packed_size, unpack
 from irexec.errors import ModelError, OpError
 
 
+@dataclass(frozen=True, eq=False)
+class Bytes:
+    """The packed bytes of a constant that is in memory, as ``Constant.fetch``; it can be pickled."""
+
+    data: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        """The bytes: uint8, one dimension."""
+        return self.data
+
+
 @dataclass(eq=False)
 class Constant:
     """Packed bytes of an element type and shape, fetched only when asked for.
@@ -21,9 +32,10 @@ class Constant:
         element: the element type.
         shape: the sizes, all known.
         fetch: returns the packed bytes as a uint8 array of one dimension (a view on the mapped
-            .bin, or what the builder made); raises ModelError if the range is not in the file.
-        offset: where the bytes stand in the .bin; None for a constant that was not read from one.
+            .bin, or ``Bytes``); raises ModelError if they cannot be read.
         size: the number of packed bytes that are declared.
+        offset: the position of the bytes in the .bin; None for a constant that was not read from one.
+        is_readable: whether the bytes are in the file; without them, only type and shape are known.
     """
 
     element: Element
@@ -31,6 +43,7 @@ class Constant:
     fetch: Callable[[], np.ndarray] = field(repr=False)
     size: int
     offset: int | None = None
+    is_readable: bool = True
 
     @property
     def count(self) -> int:
@@ -42,7 +55,7 @@ class Constant:
         """The packed bytes: uint8, one dimension, read-only."""
         data = self.fetch()
         if data.nbytes < self.size:
-            raise ModelError(f"constant of {self.size} bytes has only {data.nbytes}")
+            raise ModelError(f"the constant has {data.nbytes} bytes, expected {self.size}")
         return data
 
 
@@ -50,7 +63,7 @@ def constant_value(constant: Constant) -> np.ndarray:
     """The constant unpacked into its element's carrier, in its shape; read-only.
 
     Raises:
-        ModelError: its bytes are not in the file, or are not what shape and type ask for.
+        ModelError: its bytes cannot be read, or are not as many as shape and type take.
     """
     wrong = size_problem(constant)
     if wrong is not None:
@@ -90,7 +103,7 @@ def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.nda
 def size_problem(constant: Constant) -> str | None:
     """What is wrong with the declared number of bytes; None if nothing is.
 
-    A string says in its bytes how long it is. A constant without elements may have one byte:
+    The size of strings follows from their bytes. A constant without elements may have one byte:
     OpenVINO 2026.4.1 writes it so unless the constant was made of a tensor.
     """
     element = constant.element

@@ -1,15 +1,18 @@
 """The layer graph: nodes, the values between them, bodies and the model.
 
-It is a faithful picture of a .xml, right or wrong: attributes are kept as text, port numbers and
-unknown attributes as written, and what cannot be drawn as a graph (an edge to nothing, a second
-layer with the same id) is kept in ``Graph.problems``. Shapes and types on ports are what the file
-or the builder DECLARES; what inference finds is a mapping of its own (irexec.analysis.shape_inference).
+It holds what a file says, right or wrong: attributes stay text, port ids and unknown attributes stay as written, and what
+a graph cannot express (an edge to a layer that does not exist, a second layer with the same id) is kept in
+``Graph.problems``. Shapes and types on ports are those that the file or the builder DECLARES; what shape inference finds
+is a separate mapping (irexec.analysis.shape_inference).
+
+What a reader must keep to write the same file again is in ``payload``, which only the package that read the file opens.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +24,17 @@ from irexec.ir.findings import Finding
 
 @dataclass(eq=False)
 class Value:
-    """One output port of a node, that is one wire.
+    """One output port of a node: a tensor of the graph.
 
     Attributes:
         node: the node that produces it.
-        index: 0 for the first output, whatever the number of its port.
+        index: 0 for the first output, whatever the id of its port.
         fact: the declared element type and shape; a port without dims has shape (), although
             OpenVINO writes the same for a tensor of unknown rank. None if nothing is declared.
         names: the tensor names.
-        port: the port's number as written; None for a node that was not read from a file.
-        attributes: the port's other attributes, as written.
-        rt_info: the XML elements of the port's rt_info, as written (opaque to all but irexec.io).
+        port: the port's id as written; None for a node that was not read from a file.
         line: the XML line of the port.
+        payload: what else the file says of the port; opaque.
     """
 
     node: Node
@@ -40,9 +42,8 @@ class Value:
     fact: Fact | None = None
     names: list[str] = field(default_factory=list)
     port: int | None = None
-    attributes: dict[str, str] = field(default_factory=dict)
-    rt_info: Any = None
     line: int | None = None
+    payload: Any = None
 
     def __repr__(self) -> str:
         return f"<Value {self.node.name!r}:{self.index} {self.fact or ''}>"
@@ -53,20 +54,19 @@ class Input:
     """One input port of a node.
 
     Attributes:
-        source: the value that feeds it; None if no edge arrives.
-        fact, port, attributes, rt_info, line: as for Value.
-        edge: the position of its edge among the edges of the file; None if it was not read from a file.
-        edge_attributes: what else its edge says, as written.
+        source: the value that arrives; None if no edge does.
+        fact, port, line: as for Value.
+        payload: what else the file says of the port and of its edge; opaque.
     """
 
     source: Value | None = None
     fact: Fact | None = None
     port: int | None = None
-    attributes: dict[str, str] = field(default_factory=dict)
-    rt_info: Any = None
     line: int | None = None
-    edge: int | None = None
-    edge_attributes: dict[str, str] = field(default_factory=dict)
+    payload: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Input from {self.source or 'nothing'}>"
 
 
 @dataclass(eq=False)
@@ -75,19 +75,17 @@ class Node:
 
     Attributes:
         id: the layer's id.
-        name, type: as written, with OpenVINO's aliases resolved in ``type`` (Const -> Constant).
+        name: as written.
+        type: as written, with OpenVINO's aliases resolved (Const -> Constant).
         version: as written: "opset8", "onednn", ...
-        ports: the input ports in order. A missing trailing input is simply not there.
+        ports: the input ports in order. A missing trailing input has no port.
         outputs: the output ports in order.
         attributes: of the ``data`` element, as text AS WRITTEN.
         bodies: by the IR's element name: "body", "then_body", "else_body".
         constant: for a Constant.
-        rt_info: the XML elements of rt_info, as written (opaque to all but irexec.io).
-        extras: attributes of the layer element that are none of the above, as written.
         line: the XML line of the layer; None for a node that was not read from a file.
-        spelling: the type as written, where it was read from a file.
-        layout: the tags of the layer's child elements in the order in which they were written.
-        parts: attributes, by tag, of child elements that IR gives none (input, output, the maps of bodies), as written.
+        spelling: the type as written; None for a node that was not read from a file.
+        payload: what else the file says of the layer; opaque.
         typed: what irexec.analysis.attributes has parsed ``attributes`` to; it is kept there and used nowhere else.
     """
 
@@ -100,31 +98,37 @@ class Node:
     attributes: dict[str, str] = field(default_factory=dict)
     bodies: dict[str, Body] = field(default_factory=dict)
     constant: Constant | None = None
-    rt_info: Any = None
-    extras: dict[str, str] = field(default_factory=dict)
     line: int | None = None
     spelling: str | None = None
-    layout: tuple[str, ...] = ()
-    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    payload: Any = None
     typed: Any = field(default=None, repr=False)
 
     @property
     def inputs(self) -> list[Value | None]:
-        """The values that feed the node, in the order of its input ports."""
+        """The values that arrive at the node, in the order of its input ports."""
         return [port.source for port in self.ports]
 
     def input_index(self, number: int) -> int | None:
-        """Which input the port of that number is; unnumbered ports count from 0. None if there is none."""
+        """The index of the input whose port has that id; ports without an id count from 0. None if there is none."""
         return next((i for i, port in enumerate(self.ports) if number == (i if port.port is None else port.port)), None)
 
     def output_index(self, number: int) -> int | None:
-        """Which output the port of that number is; unnumbered ports run on from the inputs."""
+        """The index of the output whose port has that id; ids that are not written run on from the inputs. None if there is none."""
         first = len(self.ports)
         return next((v.index for v in self.outputs if number == (first + v.index if v.port is None else v.port)), None)
 
     def finding(self, code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
         """A finding at this layer, or at the port of that id; at the layer's line unless another is given."""
         return Finding(code, CODES[code].severity, self.id, self.name, self.type, port, line or self.line, message)
+
+    def detached(self) -> Node:
+        """A copy without the edges that arrive; the constant's bytes are shared."""
+        fresh = copy.copy(self)
+        fresh.attributes = dict(self.attributes)
+        fresh.bodies = {name: body.copied() for name, body in self.bodies.items()}
+        fresh.ports = [replace(port, source=None) for port in self.ports]
+        fresh.outputs = [replace(value, node=fresh, names=list(value.names)) for value in self.outputs]
+        return fresh
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: definitions of operations are found again where the node is used."""
@@ -134,30 +138,38 @@ class Node:
         return f"<Node {self.id} {self.name!r} {self.type}>"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Graph:
     """Nodes in the order in which they are written, which need not be topological.
 
-    ``parts`` are attributes, by tag, of elements that IR gives none: layers, edges and a body itself ("").
+    ``copy.copy`` gives a graph with nodes of its own that shares the bytes of constants; ``copy.deepcopy`` and pickle
+    work for graphs of any length.
+
+    Attributes:
+        name: as written.
+        nodes: the layers.
+        problems: what the graph cannot express of its file.
+        payload: what else the file says; opaque.
     """
 
     name: str = ""
     nodes: list[Node] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
-    extras: dict[str, Any] = field(default_factory=dict)
-    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    payload: Any = None
 
     @property
     def parameters(self) -> list[Node]:
+        """The Parameters, in order."""
         return [node for node in self.nodes if node.type == "Parameter"]
 
     @property
     def results(self) -> list[Node]:
+        """The Results, in order."""
         return [node for node in self.nodes if node.type == "Result"]
 
     @property
     def sinks(self) -> list[Node]:
-        """Nodes that act without a consumer."""
+        """Nodes that have an effect without a consumer."""
         return [node for node in self.nodes if node.type == "Assign"]
 
     def walk(self) -> Iterator[Node]:
@@ -166,6 +178,22 @@ class Graph:
             yield node
             for body in node.bodies.values():
                 yield from body.graph.walk()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: nodes without edges, and the edges as indices, so that nothing recurses along them."""
+        origins = {value: (i, j) for i, node in enumerate(self.nodes) for j, value in enumerate(node.outputs)}
+        edges = [[None if value is None else origins.get(value, value) for value in node.inputs] for node in self.nodes]
+        state = {"nodes": [node.detached() for node in self.nodes], "problems": list(self.problems)}
+        return {"state": vars(self) | state, "edges": edges}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        vars(self).update(saved["state"])
+        for node, origins in zip(self.nodes, saved["edges"], strict=True):
+            for port, origin in zip(node.ports, origins, strict=True):
+                port.source = self.nodes[origin[0]].outputs[origin[1]] if isinstance(origin, tuple) else origin
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers>"
 
 
 @dataclass(frozen=True)
@@ -189,39 +217,61 @@ class PortMap:
 
 @dataclass(frozen=True)
 class BackEdge:
-    """``source`` (a Result of the body) feeds ``target`` (a Parameter) in the next iteration; layer ids."""
+    """``source`` (a Result of the body) is passed to ``target`` (a Parameter) of the next iteration; layer ids.
+
+    ``payload`` is what else the file says of the edge; opaque.
+    """
 
     source: int
     target: int
     line: int | None = None
-    attributes: dict[str, str] = field(default_factory=dict, compare=False)
+    payload: Any = field(default=None, compare=False)
 
 
 @dataclass(eq=False)
 class Body:
-    """A graph inside a node, and how it is wired to the node's ports."""
+    """A graph inside a node, and how it is connected to the node's ports."""
 
     graph: Graph
     port_maps: list[PortMap] = field(default_factory=list)
     back_edges: list[BackEdge] = field(default_factory=list)
 
+    def copied(self) -> Body:
+        """A copy with nodes of its own that shares the bytes of constants."""
+        return Body(copy.copy(self.graph), list(self.port_maps), list(self.back_edges))
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Model(Graph):
     """A whole IR.
 
     Attributes:
         version: of the ``net`` element: 10 or 11.
-        rt_info: the XML elements of the net's rt_info, as written (opaque to all but irexec.io).
-        attributes: of the net element other than name and version, as written.
         path: the .xml it was read from.
-        bin_path: the .bin beside it, if there is one.
+        bin_path: the .bin with its weights, if there is one.
         bin_size: its number of bytes.
     """
 
     version: int = 11
-    rt_info: Any = None
-    attributes: dict[str, str] = field(default_factory=dict)
     path: Path | None = None
     bin_path: Path | None = None
     bin_size: int = 0
+
+    def __repr__(self) -> str:
+        """One line: the name, the number of layers, the first inputs and outputs as they are declared."""
+        inputs = [_declared(node, value) for node in self.parameters for value in node.outputs[:1]]
+        outputs = [_declared(value.node, value) for node in self.results for value in node.inputs[:1] if value is not None]
+        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers, {_first(inputs)} -> {_first(outputs)}>"
+
+
+def _declared(node: Node, value: Value) -> str:
+    name = value.names[0] if value.names else node.name
+    return f"{name}: {value.fact}" if value.fact is not None else name
+
+
+def _first(texts: list[str]) -> str:
+    """The first three of a list and how many more there are."""
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return f"{', '.join(texts[:3]) or 'none'}{more}"
+
+

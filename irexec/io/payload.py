@@ -1,0 +1,100 @@
+"""What a file says beyond the graph, kept so that the same file can be written again.
+
+One payload hangs on each node, port, back edge and graph that was read. They consist of texts alone, so that they can be
+copied and pickled; child elements are kept as XML text. Nothing outside of irexec.io looks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from irexec.io.xml import element_rows
+
+Attributes = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PortPayload:
+    """Of a port.
+
+    Attributes:
+        attributes: further attributes, as written.
+        elements: the child elements other than dims.
+    """
+
+    attributes: Attributes = field(default_factory=dict)
+    elements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class InputPayload(PortPayload):
+    """Of an input port and its edge.
+
+    Attributes:
+        edge: the position of the edge among the edges of the file; None without one.
+        edge_attributes: further attributes of the edge, as written.
+    """
+
+    edge: int | None = None
+    edge_attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BackEdgePayload:
+    """Of a back edge: further attributes, as written."""
+
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LayerPayload:
+    """Of a layer.
+
+    Attributes:
+        attributes: further attributes of the layer element, as written.
+        parts: attributes, by tag, of child elements for which IR defines none (input, output, the maps of bodies).
+        elements: the child elements that IR does not define, and rt_info.
+        layout: the tags of the child elements, in the order in which they are written.
+    """
+
+    attributes: Attributes = field(default_factory=dict)
+    parts: Mapping[str, Attributes] = field(default_factory=dict)
+    elements: tuple[str, ...] = ()
+    layout: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GraphPayload:
+    """Of the net element or of a body.
+
+    Attributes:
+        attributes: further attributes of the element, as written.
+        parts: attributes, by tag, of layers and edges.
+        elements: the child elements other than layers and edges.
+    """
+
+    attributes: Attributes = field(default_factory=dict)
+    parts: Mapping[str, Attributes] = field(default_factory=dict)
+    elements: tuple[str, ...] = ()
+
+
+# What a writer decides where nothing is written: the order of elements and edges never makes a model another one.
+_ORDER = ("layout", "edge")
+
+
+def plain(payload: Any, *, as_written: bool = False) -> dict[str, Any]:
+    """A payload as data that can be compared: what it says, by field; empty for none.
+
+    Args:
+        payload: the payload of a node, port, back edge or graph.
+        as_written: also what a writer fills in, the further attributes of ports.
+    """
+    if payload is None:
+        return {}
+    found = {each.name: getattr(payload, each.name) for each in fields(payload) if each.name not in _ORDER}
+    if isinstance(payload, PortPayload) and not as_written:
+        del found["attributes"]
+    found["elements"] = element_rows(found.get("elements", ()))
+    return {name: value for name, value in found.items() if value}
