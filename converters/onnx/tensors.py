@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ from onnx import TensorProto, numpy_helper
 from irexec.analysis.builder import packed, packed_size_of
 from irexec.dtypes.elements import ELEMENTS, Element
 from irexec.errors import ConversionError, UnsupportedError
-from irexec.ir.constants import Constant
+from irexec.io.weights import Weights
+from irexec.ir.constants import Bytes, Constant
 
 _TYPES: dict[int, Element] = {row.onnx.number: row for row in ELEMENTS if row.onnx is not None}
 
@@ -54,7 +54,7 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
     raw, needed = np.frombuffer(tensor.raw_data, np.uint8), packed_size_of(kind, tensor.dims)
     if len(raw) != needed:
         raise ConversionError(f"tensor {tensor.name!r} has {len(raw)} bytes, {kind}{list(tensor.dims)} takes {needed}")
-    return Constant(kind, tuple(tensor.dims), lambda: raw, needed)
+    return Constant(kind, tuple(tensor.dims), Bytes(raw), needed)
 
 
 def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
@@ -91,16 +91,7 @@ def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     if path.stat().st_size < offset + size:
         has = f"{path.name}, which has {path.stat().st_size} bytes"
         raise ConversionError(f"tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
-    return Constant(kind, tuple(tensor.dims), _fetch(path, offset, size), size)
-
-
-def _fetch(path: Path, offset: int, size: int) -> Callable[[], np.ndarray]:
-    def fetch() -> np.ndarray:
-        if size == 0:
-            return np.zeros(0, np.uint8)
-        return np.memmap(path, np.uint8, "r", offset, (size,)).view(np.ndarray)
-
-    return fetch
+    return Constant(kind, tuple(tensor.dims), Weights(path).slice(offset, size), size)
 
 
 def _inside(name: str, location: str, folder: Path | None) -> Path:

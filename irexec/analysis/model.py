@@ -41,6 +41,10 @@ class Port:
     def __str__(self) -> str:
         return f"{self.name}: {self.element or '?'}{shape_text(self.shape)}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: the node goes without the graph around it."""
+        return vars(self) | {"node": self.node.detached()}
+
 
 class Model(ir.Model):
     """An IR: the layer graph, with what inference says of its inputs and outputs."""

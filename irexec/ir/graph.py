@@ -273,5 +273,3 @@ def _first(texts: list[str]) -> str:
     """The first three of a list and how many more there are."""
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     return f"{', '.join(texts[:3]) or 'none'}{more}"
-
-

@@ -26,10 +26,10 @@ def test_a_model_can_be_saved_over_itself(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result[0], [3, 3])
 
 
-def test_names_that_xml_cannot_hold_are_refused(tmp_path: Path) -> None:
+def test_names_that_xml_cannot_contain_are_refused(tmp_path: Path) -> None:
     builder = irexec.Builder("m")
     builder.result(builder.parameter(F32, (2,), "bad\x00name"))
-    with pytest.raises(irexec.ModelError, match="characters that XML cannot hold"):
+    with pytest.raises(irexec.ModelError, match="characters that XML cannot contain"):
         irexec.save_model(builder.model(), tmp_path / "m.xml")
     assert list(tmp_path.iterdir()) == []
 

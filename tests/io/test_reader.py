@@ -10,6 +10,7 @@ import pytest
 import irexec
 from irexec import ModelError, io
 from irexec.dtypes.elements import F32
+from irexec.io import plain
 from irexec.ir.codes import CODES
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import ANY
@@ -119,8 +120,8 @@ def test_version_10_without_precisions_on_inputs_and_with_attribute_elements() -
     assert (model.version, model.problems) == (10, [])
     assert model.nodes[1].ports[0].fact is not None
     assert model.nodes[1].ports[0].fact.element is None
-    assert model.nodes[0].rt_info[0][0].get("value") == "x"
-    assert [element.tag for element in model.rt_info] == ["meta_data"]
+    assert plain(model.nodes[0].payload)["elements"][1] == ("attribute", {"name": "fused_names", "version": "0", "value": "x"}, "", 0)
+    assert [tag for tag, *_ in plain(model.payload)["elements"]] == ["meta_data", "MO_version", "cli_parameters", "input_model"]
     assert io.write_text(model)[0].count(b"precision") == 1
 
 
