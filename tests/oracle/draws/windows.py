@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.schema.window_sizes import window_sizes
+from irexec.schema.convolution import ConvolutionAttributes
 from tests.oracle.draw import FLOATS, Draw, Shape, Table, model
 from tests.support.cases import Case
 
@@ -70,8 +70,8 @@ def deformable(d: Draw, type: str, since: int) -> Case:
     kernel, attributes = _window(d, 2)
     group, parts, kind = d.pick(1, 2), d.pick(1, 2, 4), d.pick("f32", "f32", "f16")
     sizes = _sizes(d, kernel, attributes, 4)
-    names = ("strides", "dilations", "pads_begin", "pads_end")
-    out = window_sizes(sizes, kernel, *(attributes[name] for name in names), attributes["auto_pad"] or "explicit")
+    windows = ConvolutionAttributes(**attributes | {"auto_pad": attributes["auto_pad"] or "explicit"})
+    out = windows.output_sizes(sizes, kernel)
     batch, taps = d.size(1, 2), int(np.prod(kernel))
     offsets = [batch, 2 * parts * taps, *map(int, out)]
     inputs = [d.tensor([batch, 4, *sizes], kind), d.pick(d.tensor, d.steps)(offsets, kind, -2, 2)]
