@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from irexec.reference import boxes
-from irexec.reference.boxes import Neighbours, Rotated, by_centre, by_corners, decays, descending, suppress, suppress_at_once
+from irexec.reference.boxes import OverlapCache, Rotated, by_centre, by_corners, decays, descending, suppress, suppress_in_blocks
 
 Point = tuple[float, float]
 ANGLES = (0, math.pi / 2, math.pi / 4, math.pi, -math.pi / 2, 0.3, 0.3 + math.pi / 2, 1e-7)
@@ -54,9 +54,9 @@ def test_rotated_boxes_overlap_as_clipped_polygons(scale: float, whole: bool, sh
     numbers = (
         np.concatenate([parts[0] * scale + shift, parts[1] * scale, rng.choice(ANGLES, (24, 1))], 1).astype(np.float32).astype(np.float64)
     )
-    turned = Rotated(numbers)
+    rotated = Rotated(numbers)
     for i, one in enumerate(numbers):
-        np.testing.assert_allclose(turned.overlaps(i), [_iou(one, other) for other in numbers], atol=2e-7)
+        np.testing.assert_allclose(rotated.overlaps(i), [_iou(one, other) for other in numbers], atol=2e-7)
 
 
 def _many(count: int) -> np.ndarray:
@@ -65,16 +65,16 @@ def _many(count: int) -> np.ndarray:
     return np.concatenate([low, low + rng.uniform(0.2, 2, (count, 2))], 1).astype(np.float32)
 
 
-def test_neighbours_that_find_no_room_are_looked_for_again() -> None:
+def test_overlaps_beyond_the_cache_are_computed_again() -> None:
     found = by_corners(_many(40))
-    kept, bare = (Neighbours(found, lambda overlaps: overlaps > 0.2) for _ in range(2))
+    kept, bare = (OverlapCache(found, np.float32(0.2)) for _ in range(2))
     bare.room = 0
     scores = np.linspace(1, 0, 40)
     order = descending(scores, scores > 0)
     for _ in range(2):
         np.testing.assert_array_equal(suppress(order, 40, kept, 40), suppress(order, 40, bare, 40))
-    assert kept.kept
-    assert not bare.kept
+    assert kept.cached
+    assert not bare.cached
 
 
 @pytest.mark.parametrize("sigma", [2.0, -2.0])
@@ -84,21 +84,21 @@ def test_decays_in_blocks_are_those_of_the_whole(sigma: float, monkeypatch: pyte
 
     many = _many(50)
     whole = decays(many, True, decay)
-    monkeypatch.setattr(boxes, "_PAIRS_AT_ONCE", 200)
+    monkeypatch.setattr(boxes, "_PAIRS_PER_BLOCK", 200)
     np.testing.assert_array_equal(decays(many, True, decay), whole)
     assert whole[0] == 1
     assert whole.min() < 0.9
 
 
 @pytest.mark.parametrize("limit", [0, 0.1, 0.5, 1])
-@pytest.mark.parametrize("most", [0, 1, 140, 1000])
-def test_boxes_suppressed_at_once_are_those_suppressed_one_by_one(limit: float, most: int) -> None:
-    """More boxes than are decided on together; some are flat, some not finite."""
+@pytest.mark.parametrize("maximum", [0, 1, 140, 1000])
+def test_suppression_in_blocks_selects_what_suppression_one_by_one_selects(limit: float, maximum: int) -> None:
+    """More boxes than a block has; some have no area, some are not finite."""
     rng = np.random.default_rng(3)
     numbers = np.concatenate([rng.uniform(0, 9, (500, 2)), rng.uniform(0, 2, (500, 2))], 1).astype(np.float32)
     numbers[rng.integers(0, 500, 30), rng.integers(0, 4, 30)] = rng.choice([0, np.inf, np.nan, -1], 30)
     all_boxes, threshold = by_centre(numbers), np.float32(limit)
     scores = np.round(rng.random(500), 2)
     order = descending(scores, scores > 0.2)
-    one_by_one = suppress(order, 500, Neighbours(all_boxes, lambda overlaps: overlaps > threshold), most)
-    np.testing.assert_array_equal(suppress_at_once(order, all_boxes, threshold, most), one_by_one)
+    one_by_one = suppress(order, 500, OverlapCache(all_boxes, threshold), maximum)
+    np.testing.assert_array_equal(suppress_in_blocks(order, all_boxes, threshold, maximum), one_by_one)
