@@ -1,9 +1,9 @@
-"""Region proposals: Proposal, with anchors of its own, and GenerateProposals, with anchors given."""
+"""Region proposals: Proposal, which makes its anchors, and GenerateProposals, which is given them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -11,97 +11,132 @@ from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Size, high, may_equal, span
 from irexec.ir.facts import Fact
-from irexec.reference.proposals import MOST_GROWTH, areas, clip, decode, descending, make_anchors, spread, suppress, without
+from irexec.reference.proposals import (
+    MAX_LOG_SCALE,
+    areas,
+    as_f32,
+    clip,
+    decode,
+    descending,
+    make_anchors,
+    sides,
+    suppress,
+    widened,
+    zero_unless,
+)
 from irexec.schema.attributes import Floats, NonNegative, Positive
+from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import check_floats, sizes_of, unify_sizes
+from irexec.schema.rules import sizes_of, unify_sizes
 
-Framework = Literal["", "tensorflow"]
-IndexType = Literal["i64", "i32"]
 TOLERANCE = 1e-5
 
-
-def check_four(size: Size, what: str) -> None:
-    """Raise OpError unless there can be four numbers of a box."""
-    check(may_equal(size, 4), f"{what} have {size} numbers each, expected 4")
-
-
-def widened(*arrays: np.ndarray) -> list[np.ndarray]:
-    """The arrays in one type, f32 at least."""
-    return [array.astype(np.result_type(np.float32, *arrays), copy=False) for array in arrays]
+Vector = Annotated[FloatTensor, Rank(1)]
+Matrix = Annotated[FloatTensor, Rank(2)]
+Maps = Annotated[FloatTensor, Rank(4)]
 
 
-def single(number: float) -> float:
-    """The number as OpenVINO holds an attribute, rounded to f32, also where tensors are wider."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(number))
+def check_corners(size: Size, name: str) -> None:
+    """Raise OpError unless the last size of an input of boxes can be 4."""
+    check(may_equal(size, 4), f"{name} have {size} values each, expected 4")
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """The attributes of Proposal."""
+@dataclass(frozen=True, kw_only=True)
+class ProposalAttributes:
+    """Attributes of Proposal."""
 
-    base_size: int
-    pre_nms_topn: int
-    post_nms_topn: int
+    base_size: Positive
+    pre_nms_topn: Positive
+    post_nms_topn: Positive
     nms_thresh: float
-    feat_stride: int
-    min_size: int
+    feat_stride: Positive
+    min_size: NonNegative
     ratio: Floats
     scale: Floats
-    clip_before_nms: bool
-    clip_after_nms: bool
-    normalize: bool
-    box_size_scale: float
-    box_coordinate_scale: float
-    framework: str
+    clip_before_nms: bool = True
+    clip_after_nms: bool = False
+    normalize: bool = False
+    box_size_scale: float = 1.0
+    box_coordinate_scale: float = 1.0
+    framework: Literal["", "tensorflow"] = ""
 
-    def propose(self, class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The boxes with their image's number in front, (N * post_nms_topn, 5), and their scores."""
-        probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
-        _check_image(image)
-        height, width, *scales = image.tolist()
-        n, anchors = len(probs), len(self.ratio) * len(self.scale)
-        places = np.indices(probs.shape[2:]).transpose(1, 2, 0)
-        if self.framework != "tensorflow":
-            places = places[..., ::-1]
-        shifts = np.tile((places * self.feat_stride).astype(probs.dtype), 2)[:, :, None]
-        boxes = shifts + make_anchors(self.base_size, self.ratio, self.scale, centred=self.framework == "tensorflow")
-        deltas = deltas.reshape(n, anchors, 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
-        scores = probs[:, anchors:].transpose(0, 2, 3, 1)
-        rois = np.zeros((n, self.post_nms_topn, 5), probs.dtype)
-        best = np.zeros((n, self.post_nms_topn), probs.dtype)
-        for index in range(n):
-            found, points = self._one_image(boxes, deltas[index], scores[index], height, width, scales)
-            rois[index, : len(found), 0], rois[index, : len(found), 1:], best[index, : len(found)] = index, found, points
-            # The first row that is not used says so.
-            rois[index, len(found) : len(found) + 1, 0] = -1
-        return rois.reshape(-1, 5).astype(class_probs.dtype), best.reshape(-1).astype(class_probs.dtype)
+    @property
+    def is_tensorflow(self) -> bool:
+        """Whether anchors are centred, clipped first and have no pixel added, and x is the vertical axis."""
+        return self.framework == "tensorflow"
 
-    def _one_image(
-        self, boxes: np.ndarray, deltas: np.ndarray, scores: np.ndarray, height: float, width: float, scales: list[float]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The boxes (M, 4) that are proposed for an image and their scores (M,)."""
-        tensorflow = self.framework == "tensorflow"
-        # TensorFlow's x is the vertical axis, of which the image's height is the end.
-        limits = (height, width) if tensorflow else (width, height)
-        offset = 0 if tensorflow else 1
-        start = clip(boxes, *limits) if tensorflow else boxes
-        divisors = np.repeat([single(self.box_coordinate_scale), single(self.box_size_scale)], 2).astype(deltas.dtype)
-        with np.errstate(all="ignore"):
-            found = decode(start, deltas / divisors, offset)
-        if self.clip_before_nms:
-            found = clip(found, limits[0] - offset, limits[1] - offset)
-        wide, high = spread(found, offset)
-        large = (wide >= self.min_size * scales[-1]) & (high >= self.min_size * scales[0])
-        points = without(scores, large).ravel()
-        order = descending(points)[: self.pre_nms_topn]
-        found, points = found.reshape(-1, 4)[order], points[order]
-        kept = suppress(found, areas(found, offset), single(self.nms_thresh), offset, self.post_nms_topn)
-        found, points = found[kept], points[kept]
-        if self.clip_after_nms:
-            found = clip(found, *limits)
-        return found / np.array(limits * 2, found.dtype) if self.normalize else found, points
+    @property
+    def anchor_count(self) -> int:
+        """The number K of anchors of each point."""
+        return len(self.ratio) * len(self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateProposalsAttributes:
+    """Attributes of GenerateProposals."""
+
+    min_size: float
+    nms_threshold: float
+    pre_nms_count: Positive
+    post_nms_count: Positive
+    normalized: bool = True
+    nms_eta: float = 1.0
+    roi_num_type: Literal["i64", "i32"] = "i64"
+
+
+def _propose(
+    class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray, attributes: ProposalAttributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the image's index and the box (N * post_nms_topn, 5), and their scores (N * post_nms_topn,)."""
+    probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
+    _check_image(image)
+    n, anchors, limit = len(probs), attributes.anchor_count, attributes.post_nms_topn
+    boxes = _anchors(probs, attributes)
+    deltas = deltas.reshape(n, anchors, 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
+    scores = probs[:, anchors:].transpose(0, 2, 3, 1)
+    rois = np.zeros((n, limit, 5), probs.dtype)
+    best = np.zeros((n, limit), probs.dtype)
+    for index in range(n):
+        found, points = _propose_for_image(boxes, deltas[index], scores[index], image.tolist(), attributes)
+        rois[index, : len(found), 0], rois[index, : len(found), 1:], best[index, : len(found)] = index, found, points
+        # The first unused row is marked by -1.
+        rois[index, len(found) : len(found) + 1, 0] = -1
+    return rois.reshape(-1, 5).astype(class_probs.dtype), best.reshape(-1).astype(class_probs.dtype)
+
+
+def _anchors(probs: np.ndarray, attributes: ProposalAttributes) -> np.ndarray:
+    """The anchors (H, W, K, 4) of probabilities (N, 2 * K, H, W)."""
+    positions = np.indices(probs.shape[2:]).transpose(1, 2, 0)
+    if not attributes.is_tensorflow:
+        positions = positions[..., ::-1]
+    shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
+    return shifts + make_anchors(attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow)
+
+
+def _propose_for_image(
+    boxes: np.ndarray, deltas: np.ndarray, scores: np.ndarray, image: list[float], attributes: ProposalAttributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """The boxes (M, 4) that are proposed for an image (height, width, scales) and their scores (M,)."""
+    height, width, *scales = image
+    # In TensorFlow x is the vertical axis, which the image's height limits.
+    limits = (height, width) if attributes.is_tensorflow else (width, height)
+    offset = 0 if attributes.is_tensorflow else 1
+    start = clip(boxes, *limits) if attributes.is_tensorflow else boxes
+    divisors = np.repeat([as_f32(attributes.box_coordinate_scale), as_f32(attributes.box_size_scale)], 2).astype(deltas.dtype)
+    with np.errstate(all="ignore"):
+        found = decode(start, deltas / divisors, offset)
+    if attributes.clip_before_nms:
+        found = clip(found, limits[0] - offset, limits[1] - offset)
+    widths, heights = sides(found, offset)
+    is_large = (widths >= attributes.min_size * scales[-1]) & (heights >= attributes.min_size * scales[0])
+    points = zero_unless(is_large, scores).ravel()
+    order = descending(points)[: attributes.pre_nms_topn]
+    found, points = found.reshape(-1, 4)[order], points[order]
+    kept = suppress(found, areas(found, offset), as_f32(attributes.nms_thresh), offset, attributes.post_nms_topn)
+    found, points = found[kept], points[kept]
+    if attributes.clip_after_nms:
+        found = clip(found, *limits)
+    return found / np.array(limits * 2, found.dtype) if attributes.normalize else found, points
 
 
 def _check_image(image: np.ndarray) -> None:
@@ -110,116 +145,108 @@ def _check_image(image: np.ndarray) -> None:
 
 
 @op("Proposal", since=1, tolerance=TOLERANCE, ignores=("for_deformable",))
-def proposal_1(
-    class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray, *,
-    base_size: Positive, pre_nms_topn: Positive, post_nms_topn: Positive, nms_thresh: float, feat_stride: Positive, min_size: NonNegative,
-    ratio: Floats, scale: Floats, clip_before_nms: bool = True, clip_after_nms: bool = False, normalize: bool = False,
-    box_size_scale: float = 1.0, box_coordinate_scale: float = 1.0, framework: Framework = "",
-) -> np.ndarray:  # fmt: skip
-    """The boxes most likely to show something: anchors around each point, moved by deltas, without overlaps.
+def proposal_1(class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes) -> np.ndarray:
+    """The boxes most likely to contain an object: anchors of each point, moved by deltas, without overlaps.
 
-    Of the (N, 2K, H, W) probabilities the second half are those of the foreground. A box smaller than ``min_size`` is not
-    left out but has score 0; the first row after an image's boxes begins with -1, the rest are zeros.
-    With "tensorflow" anchors surround points, are clipped first, have no pixel added, and x goes down the image.
-    Source: Proposal-1, and the CPU plugin where that is silent. for_deformable of old models has no effect there.
+    ``class_probs`` are (N, 2 * K, H, W), of which the second half are those of the foreground, ``bbox_deltas`` (N, 4 * K, H, W),
+    ``image_shape`` is height, width and one or two scales. Gives rows of the image's index and the box (N * post_nms_topn, 5). A
+    box smaller than ``min_size`` is not removed but has score 0; the first row after an image's boxes starts with -1, the
+    others are zeros. With "tensorflow" anchors are centred at the points and clipped first, have no pixel added, and x is the
+    vertical axis. Source: Proposal-1, and the CPU plugin where that is silent. for_deformable of old models has no effect there.
     """
-    settings = _Settings(
-        base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms, clip_after_nms,
-        normalize, box_size_scale, box_coordinate_scale, framework,
-    )  # fmt: skip
-    return settings.propose(class_probs, bbox_deltas, image_shape)[0]
+    return _propose(class_probs, bbox_deltas, image_shape, attributes)[0]
 
 
 @op("Proposal", since=4, tolerance=TOLERANCE, ignores=("for_deformable",))
 def proposal_4(
-    class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray, *,
-    base_size: Positive, pre_nms_topn: Positive, post_nms_topn: Positive, nms_thresh: float, feat_stride: Positive, min_size: NonNegative,
-    ratio: Floats, scale: Floats, clip_before_nms: bool = True, clip_after_nms: bool = False, normalize: bool = False,
-    box_size_scale: float = 1.0, box_coordinate_scale: float = 1.0, framework: Framework = "",
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """As Proposal-1, and the scores of the boxes, 0 where there is none. Source: Proposal-4."""
-    settings = _Settings(
-        base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms, clip_after_nms,
-        normalize, box_size_scale, box_coordinate_scale, framework,
-    )  # fmt: skip
-    return settings.propose(class_probs, bbox_deltas, image_shape)
+    class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """As Proposal-1, and the scores of the boxes, 0 where there is no box. Source: Proposal-4."""
+    return _propose(class_probs, bbox_deltas, image_shape, attributes)
 
 
 @proposal_4.shape_rule
-def _proposal_4_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, **settings: Any) -> tuple[Fact, Fact]:
-    check_floats(class_probs=class_probs, bbox_deltas=bbox_deltas, image_shape=image_shape)
+def _proposal_4_shapes(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes) -> tuple[Fact, Fact]:
     probs, deltas = sizes_of(class_probs, 4, "class_probs"), sizes_of(bbox_deltas, 4, "bbox_deltas")
-    (numbers,) = sizes_of(image_shape, 1, "image_shape")
-    check(may_equal(numbers, 3) or may_equal(numbers, 4), f"image_shape has {numbers} numbers, expected 3 or 4")
+    (values,) = sizes_of(image_shape, 1, "image_shape")
+    check(may_equal(values, 3) or may_equal(values, 4), f"image_shape has {values} values, expected 3 or 4")
     if image_shape.known is not None:
         _check_image(image_shape.known)
-    anchors = len(settings["ratio"]) * len(settings["scale"])
     for size, each, name in ((probs[1], 2, "class_probs"), (deltas[1], 4, "bbox_deltas")):
+        expected = each * attributes.anchor_count
         check(
-            may_equal(size, each * anchors), f"{name} has {size} channels, expected {each * anchors}: {each} for each of {anchors} anchors"
+            may_equal(size, expected),
+            f"{name} has {size} channels, expected {expected}: {each} for each of {attributes.anchor_count} anchors",
         )
     unify_sizes("height", probs[2], deltas[2])
     unify_sizes("width", probs[3], deltas[3])
-    rows = unify_sizes("batch", probs[0], deltas[0]) * settings["post_nms_topn"]
+    rows = unify_sizes("batch", probs[0], deltas[0]) * attributes.post_nms_topn
     return Fact(class_probs.element, (rows, 5)), Fact(class_probs.element, (rows,))
 
 
 @proposal_1.shape_rule
-def _proposal_1_facts(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, **settings: Any) -> Fact:
-    return _proposal_4_facts(class_probs, bbox_deltas, image_shape, **settings)[0]
+def _proposal_1_shape(class_probs: Fact, bbox_deltas: Fact, image_shape: Fact, *, attributes: ProposalAttributes) -> Fact:
+    return _proposal_4_shapes(class_probs, bbox_deltas, image_shape, attributes=attributes)[0]
 
 
 @op("GenerateProposals", since=9, tolerance=TOLERANCE)
 def generate_proposals_9(
-    im_info: np.ndarray, anchors: np.ndarray, boxesdeltas: np.ndarray, scores: np.ndarray, *,
-    min_size: float, nms_threshold: float, pre_nms_count: Positive, post_nms_count: Positive, normalized: bool = True,
-    nms_eta: float = 1.0, roi_num_type: IndexType = "i64",
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    im_info: Matrix, anchors: Maps, boxesdeltas: Maps, scores: Maps, *, attributes: GenerateProposalsAttributes
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The anchors (H, W, A, 4) moved by the deltas of each image, clipped to it, the best without overlaps.
 
-    Gives the boxes of all images one after another, their scores, and how many are of which image.
-    Boxes that are too small are left out only after the best ``pre_nms_count`` were taken. Unless ``normalized`` a box
-    includes its last pixel. With an ``nms_eta`` below 1 a threshold above one half shrinks with each box kept, as the
-    specification says; OpenVINO refuses it. Source: GenerateProposals-9.
+    ``im_info`` is (N, 3 or 4): height, width and scales; ``boxesdeltas`` (N, 4 * A, H, W), ``scores`` (N, A, H, W). Gives the boxes of all
+    images one after another (n, 4), their scores (n,), and how many belong to each image (N,). Boxes that are too small are removed
+    only after the best ``pre_nms_count`` were taken. Unless ``normalized`` a box includes its last pixel. With an ``nms_eta`` below
+    1 a threshold above one half is multiplied by it after each box kept, as the specification says; OpenVINO refuses it.
+    Source: GenerateProposals-9.
     """
     info, boxes, deltas, points = widened(im_info, anchors, boxesdeltas, scores)
-    offset = 0 if normalized else 1
     deltas = deltas.reshape(*points.shape[:2], 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
     points = points.transpose(0, 2, 3, 1)
     rois, best = [np.zeros((0, 4), info.dtype)], [np.zeros(0, info.dtype)]
-    for (height, width, *scales), change, score in zip(info.tolist(), deltas, points, strict=True):
-        found = clip(decode(boxes, change, offset, inclusive=True, most=MOST_GROWTH), width - offset, height - offset)
-        order = descending(score.ravel())[:pre_nms_count]
-        found = found.reshape(-1, 4)[order]
-        wide, high = spread(found, offset)
-        large = (wide >= single(min_size) * scales[-1]) & (high >= single(min_size) * scales[0])
-        found, order = found[large], order[large]
-        kept = suppress(found, areas(found, offset), single(nms_threshold), offset, post_nms_count, single(nms_eta))
-        rois.append(found[kept])
-        best.append(score.ravel()[order[kept]])
-    counts = np.array([len(one) for one in best[1:]], element(roi_num_type).carrier)
+    for image, change, score in zip(info.tolist(), deltas, points, strict=True):
+        found, order = _generate_for_image(boxes, change, score, image, attributes)
+        rois.append(found)
+        best.append(score.ravel()[order])
+    counts = np.array([len(one) for one in best[1:]], element(attributes.roi_num_type).carrier)
     return np.concatenate(rois).astype(im_info.dtype), np.concatenate(best).astype(im_info.dtype), counts
 
 
+def _generate_for_image(
+    boxes: np.ndarray, deltas: np.ndarray, scores: np.ndarray, image: list[float], attributes: GenerateProposalsAttributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """The boxes (M, 4) of an image (height, width, scales), and the indices (M,) of their scores (H, W, A) in row-major order."""
+    height, width, *scales = image
+    offset = 0 if attributes.normalized else 1
+    found = clip(decode(boxes, deltas, offset, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - offset, height - offset)
+    order = descending(scores.ravel())[: attributes.pre_nms_count]
+    found = found.reshape(-1, 4)[order]
+    widths, heights = sides(found, offset)
+    minimum = as_f32(attributes.min_size)
+    is_large = (widths >= minimum * scales[-1]) & (heights >= minimum * scales[0])
+    found, order = found[is_large], order[is_large]
+    threshold, eta = as_f32(attributes.nms_threshold), as_f32(attributes.nms_eta)
+    kept = suppress(found, areas(found, offset), threshold, offset, attributes.post_nms_count, eta)
+    return found[kept], order[kept]
+
+
 @generate_proposals_9.shape_rule
-def _generate_proposals_9_facts(
-    im_info: Fact, anchors: Fact, boxesdeltas: Fact, scores: Fact, *,
-    min_size: float, post_nms_count: int, nms_eta: float = 1.0, roi_num_type: IndexType = "i64", **others: Any,
-) -> tuple[Fact, Fact, Fact]:  # fmt: skip
-    check_floats(im_info=im_info, anchors=anchors, boxesdeltas=boxesdeltas, scores=scores)
-    check(min_size >= 0, f"min_size {min_size:g} is negative")
-    check(0 <= nms_eta <= 1, f"nms_eta {nms_eta:g} is not in 0 to 1")
-    images, numbers = sizes_of(im_info, 2, "im_info")
-    check(may_equal(numbers, 3) or may_equal(numbers, 4), f"im_info has {numbers} numbers for each image, expected 3 or 4")
-    rows, columns, each, four = sizes_of(anchors, 4, "anchors")
-    check_four(four, "anchors")
+def _generate_proposals_9_shapes(
+    im_info: Fact, anchors: Fact, boxesdeltas: Fact, scores: Fact, *, attributes: GenerateProposalsAttributes
+) -> tuple[Fact, Fact, Fact]:
+    check(attributes.min_size >= 0, f"min_size {attributes.min_size:g} is negative")
+    check(0 <= attributes.nms_eta <= 1, f"nms_eta {attributes.nms_eta:g} is not in 0 to 1")
+    images, values = sizes_of(im_info, 2, "im_info")
+    check(may_equal(values, 3) or may_equal(values, 4), f"im_info has {values} values for each image, expected 3 or 4")
+    rows, columns, count, corners = sizes_of(anchors, 4, "anchors")
+    check_corners(corners, "anchors")
     deltas, points = sizes_of(boxesdeltas, 4, "boxesdeltas"), sizes_of(scores, 4, "scores")
     batch = unify_sizes("batch", images, deltas[0], points[0])
     unify_sizes("height", rows, deltas[2], points[2])
     unify_sizes("width", columns, deltas[3], points[3])
-    each = unify_sizes("number of anchors", each, points[1])
-    check(may_equal(deltas[1], each * 4), f"boxesdeltas has {deltas[1]} channels, expected {each * 4}: 4 for each of {each} anchors")
-    most = high(batch)
-    found = span(0, None if most is None else most * post_nms_count)
-    kind = im_info.element
-    return Fact(kind, (found, 4)), Fact(kind, (found,)), Fact(element(roi_num_type), (batch,))
+    count = unify_sizes("number of anchors", count, points[1])
+    check(may_equal(deltas[1], count * 4), f"boxesdeltas has {deltas[1]} channels, expected {count * 4}: 4 for each of {count} anchors")
+    maximum = high(batch)
+    found = span(0, None if maximum is None else maximum * attributes.post_nms_count)
+    return Fact(im_info.element, (found, 4)), Fact(im_info.element, (found,)), Fact(element(attributes.roi_num_type), (batch,))

@@ -46,7 +46,7 @@ GRIDS = [
     facts_case(GRID, 6, "f32[2..3,4]", "f32[?,3,2..4,?]", "f32[...]", flatten="false", id="dynamic"),
     facts_case(GRID, 6, "f32[2..3,4]", "f32[?,3,2..4,5]", "f32[...]", flatten="true", gives="f32[20..60,4]", id="dynamic and flat"),
     facts_case(GRID, 6, "f32[...]", "f32[...]", "f32[...]", flatten="true", id="rank unknown"),
-    refuses(GRID, 6, "f32[3,5]", "f32[1,8,2,3]", "f32[1,3,20,45]", says="priors have 5 numbers each, expected 4", id="five numbers"),
+    refuses(GRID, 6, "f32[3,5]", "f32[1,8,2,3]", "f32[1,3,20,45]", says="priors have 5 values each, expected 4", id="five numbers"),
     refuses(GRID, 6, "f32[3,4]", "f32[1,8,2]", "f32[1,3,20,45]", says="feature_map has rank 3, expected 4", id="rank"),
     refuses(GRID, 6, "f32[3,4]", "f32[1,8,2,3]", "f32[2,3,20,45]", says="batch differs between inputs: 1 and 2", id="batch"),
     refuses(GRID, 6, "f32[3,4]", "f32[1,8,2,3]", "f32[1,3,20,45]", h="3", says="h 3 is above the size 2", id="more cells"),
@@ -99,7 +99,7 @@ SINGLE = [
         pre_nms_count="1000", gives=("f32[1000,4]", "f32[1000]"), id="example",
     ),
     facts_case(PROPOSALS, 6, "f32[?]", "f32[...]", "f32[?,2..3,?]", "f32[...]", **SETTINGS, id="dynamic"),
-    refuses(PROPOSALS, 6, "f32[4]", "f32[24,4]", "f32[12,2,4]", "f32[3,2,4]", **SETTINGS, says="im_info has 4 numbers, expected 3", id="info"),
+    refuses(PROPOSALS, 6, "f32[4]", "f32[24,4]", "f32[12,2,4]", "f32[3,2,4]", **SETTINGS, says="im_info has 4 values, expected 3", id="info"),
     refuses(PROPOSALS, 6, "f32[3]", "f32[25,4]", "f32[12,2,4]", "f32[3,2,4]", **SETTINGS, says="there are 25 anchors for 24 scores", id="anchors"),
     refuses(PROPOSALS, 6, "f32[3]", "f32[24,4]", "f32[9,2,4]", "f32[3,2,4]", **SETTINGS, says="deltas has 9 channels, expected 12", id="deltas"),
     refuses(PROPOSALS, 6, "f32[3]", "f32[24,4]", "f32[12,2,4]", "f32[3,2,5]", **SETTINGS, says="width differs between inputs: 4 and 5", id="width"),
@@ -177,7 +177,7 @@ DETECTED = [
     refuses(OUTPUT, 6, "f32[5,4]", "f32[5,16]", "f32[5,3]", "f32[1,3]", **DETECT, says="scores has 3 columns for 4 classes", id="scores"),
     refuses(OUTPUT, 6, "f32[5,4]", "f32[5,16]", "f32[6,4]", "f32[1,3]", **DETECT, says="number of rois differs between inputs: 5 and 6", id="rois"),
     refuses(OUTPUT, 6, "f32[5,4]", "f32[5,16]", "f32[5,4]", "f32[3]", **DETECT, says="im_info has rank 1, expected 2", id="info"),
-    refuses(OUTPUT, 6, "f32[5,4]", "f32[5,16]", "f32[5,4]", "f32[1,3]", **DETECT | {"deltas_weights": "1, 2"}, says="deltas_weights has 2 numbers", id="weights"),
+    refuses(OUTPUT, 6, "f32[5,4]", "f32[5,16]", "f32[5,4]", "f32[1,3]", **DETECT | {"deltas_weights": "1, 2"}, says="deltas_weights has 2 values", id="weights"),
 ]  # fmt: skip
 
 PYRAMID = {"output_size": "3", "sampling_ratio": "2", "pyramid_scales": "16, 32, 64"}
@@ -230,9 +230,9 @@ FEATURE_ROWS = [
     facts_case(FEATURES, 6, "f32[...]", "f32[...]", "f32[...]", **PYRAMID, id="rank unknown"),
     refuses(FEATURES, 6, "f32[5,4]", "f32[1,2,9,9]", "f32[1,3,4,4]", **PYRAMID, says="number of channels differs between inputs: 2 and 3", id="channels"),
     refuses(FEATURES, 6, "f32[5,4]", "f32[2,2,9,9]", **PYRAMID, says="level 0 has batch 2, expected 1", id="batch"),
-    refuses(FEATURES, 6, "f32[5,4]", *["f32[1,2,9,9]"] * 4, **PYRAMID, says="pyramid_scales has 3 numbers for 4 levels", id="scales"),
+    refuses(FEATURES, 6, "f32[5,4]", *["f32[1,2,9,9]"] * 4, **PYRAMID, says="pyramid_scales has 3 values for 4 levels", id="scales"),
     refuses(FEATURES, 6, "f32[5,4]", **PYRAMID, says="there are no features", id="no features"),
-    refuses(FEATURES, 6, "f32[5,5]", "f32[1,2,9,9]", **PYRAMID, says="rois have 5 numbers each", id="five numbers"),
+    refuses(FEATURES, 6, "f32[5,5]", "f32[1,2,9,9]", **PYRAMID, says="rois have 5 values each", id="five numbers"),
 ]  # fmt: skip
 
 FIVE = [[0, 0, 5, 5], [1, 1, 6, 6], [2, 2, 7, 7], [3, 3, 8, 8], [4, 4, 9, 9]]
@@ -250,7 +250,7 @@ TOP_ROWS = [
     facts_case(TOP, 6, "f32[?,4]", "f32[2..3]", max_rois="7", id="dynamic"),
     facts_case(TOP, 6, "f32[...]", "f32[...]", max_rois="7", id="rank unknown"),
     refuses(TOP, 6, "f32[5,4]", "f32[4]", max_rois="3", says="number of rois differs between inputs: 5 and 4", id="probabilities"),
-    refuses(TOP, 6, "f32[5,3]", "f32[5]", max_rois="3", says="input_rois have 3 numbers each, expected 4", id="three numbers"),
+    refuses(TOP, 6, "f32[5,3]", "f32[5]", max_rois="3", says="input_rois have 3 values each, expected 4", id="three numbers"),
     refuses(TOP, 6, "f16[5,4]", "f32[5]", max_rois="3", says="element types f16 and f32 differ", id="types"),
 ]  # fmt: skip
 

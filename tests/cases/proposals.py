@@ -111,7 +111,7 @@ ROWS = [
     facts_case("Proposal", 4, "f32[?,12,?,?]", "f32[2..7,24,?,?]", "f32[?]", **PLAIN, id="dynamic"),
     facts_case("Proposal", 4, "f32[...]", "f32[3,24,?,?]", "f32[...]", **PLAIN, id="batch of the deltas"),
     facts_case("Proposal", 1, "f32[...]", "f32[...]", "f32[...]", **PLAIN, id="rank unknown"),
-    refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", "f32[5]", **PLAIN, says="image_shape has 5 numbers", id="image of five"),
+    refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", "f32[5]", **PLAIN, says="image_shape has 5 values", id="image of five"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([0, 9, 1]), **PLAIN, says="[0.0, 9.0, 1.0] is not a positive height and width", id="no height"),
     refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([9, 9, -1]), **PLAIN, says="is not a positive height and width with scales", id="scale"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[2,24,2,4]", "f32[3]", **PLAIN, says="batch differs between inputs: 1 and 2", id="batch"),
@@ -119,7 +119,7 @@ ROWS = [
     refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,20,2,4]", "f32[3]", **PLAIN, says="bbox_deltas has 20 channels, expected 24", id="deltas"),
     refuses("Proposal", 4, "f32[1,6,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has 6 channels, expected 12", id="probs"),
     refuses("Proposal", 4, "f32[1,12,2]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has rank 3, expected 4", id="rank"),
-    refuses("Proposal", 4, "i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="expected floating-point numbers", id="integers"),
+    refuses("Proposal", 4, "i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has element type i32, expected a floating-point type", id="integers"),
 ]  # fmt: skip
 
 SETTINGS = {"min_size": "0", "nms_threshold": "0.5", "pre_nms_count": "100", "post_nms_count": "6"}
@@ -205,8 +205,8 @@ ROWS += [
         id="bounded batch",
     ),
     facts_case("GenerateProposals", 9, "f32[...]", "f32[...]", "f32[...]", "f32[...]", **SETTINGS, id="rank unknown"),
-    refuses("GenerateProposals", 9, "f32[1,5]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="im_info has 5 numbers", id="info"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,4,3,5]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="anchors have 5 numbers", id="five"),
+    refuses("GenerateProposals", 9, "f32[1,5]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="im_info has 5 values", id="info"),
+    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,4,3,5]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="anchors have 5 values", id="five"),
     refuses("GenerateProposals", 9, "f32[2,3]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="batch differs", id="batch"),
     refuses("GenerateProposals", 9, "f32[1,3]", "f32[3,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="height differs", id="height"),
     refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,5,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="width differs", id="width"),
