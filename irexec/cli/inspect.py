@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph
 from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
+from irexec.cli.progress import progress_bar
 from irexec.ir.dims import shape_text
-from irexec.tools.inspect import Summary, WeightLine, histogram, layers, summarize, weights
+from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
+from irexec.tools.weights import WeightLine, weights
 
 
-@click.command(short_help="Say what an .xml is made of.")
+@click.command(short_help="Show what an .xml consists of.")
 @click.argument("model", type=click.Path())
-@click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
-@click.option("--layers", "show_layers", is_flag=True, help="Every layer with the types and shapes that inference gives.")
-@click.option("--ops", "show_ops", is_flag=True, help="How many layers of each operation.")
+@click.option("--bin", "weights_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
+@click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")
+@click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
 @click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: bool, show_weights: bool, as_json: bool) -> None:
-    """Say what MODEL (an .xml) is made of."""
+    """Show what MODEL (an .xml) consists of.
+
+    MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
+    """
     read = read_model(model, weights_path)
+    if is_execution_graph(read):
+        _execution_graph(model, read, show_layers, as_json)
+        return
     summary = summarize(read)
-    constants = weights(read) if show_weights else []
+    constants = _weights(read, summary) if show_weights else None
     if as_json:
-        render.as_json(_document(read, summary, show_layers, show_ops, constants if show_weights else None))
+        render.as_json(_document(read, summary, show_layers, show_ops, constants))
         return
     _summary(model, summary)
     if show_ops:
@@ -36,28 +45,24 @@ def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: b
         render.table(("operation", "layers"), summary.ops.items(), right=(1,))
     if show_layers:
         render.line()
-        rows = [
-            (x.id, x.path + x.name, f"{x.type}-{x.version.removeprefix('opset')}", "\n".join(x.inputs), "\n".join(x.outputs))
-            for x in layers(read)
-        ]
-        render.table(("id", "layer", "operation", "inputs", "outputs"), rows, right=(0,))
-    if show_weights:
+        render.line("\n".join(line for layer in layers(read) for line in _layer_lines(layer)))
+    if constants is not None:
         render.line()
-        headers = ("id", "constant", "type", "shape", "bytes", "min", "max", "mean", "std", "zeros", "NaN/Inf")
-        lines = [
-            (w.id, w.name, w.element, render.sizes(w.shape), w.bytes, w.min, w.max, w.mean, w.std, f"{w.zeros:.1%}", w.not_finite or None)
-            for w in constants
-        ]
-        render.table(headers, lines, right=(0, 4, 5, 6, 7, 8, 9, 10))
+        _weight_table(constants)
+
+
+def _weights(model: Model, summary: Summary) -> list[WeightLine]:
+    with progress_bar("reading weights", summary.weight_bytes) as advance:
+        return weights(model, advance)
 
 
 def _summary(path: str, summary: Summary) -> None:
     render.line(f"{path}: {summary.name or 'no name'}, IR version {summary.version}")
     bodies = f", {summary.bodies} bodies" if summary.bodies else ""
     render.line(f"{summary.layers} layers of {len(summary.ops)} operations{bodies}")
-    render.line(f"{summary.constants} constants, {summary.weight_numbers:,} numbers, {summary.weight_bytes:,} bytes")
+    render.line(f"{summary.constants} constants, {summary.weight_elements:,} elements, {summary.weight_bytes:,} bytes")
     rows = [("input", *_port(port)) for port in summary.inputs] + [("output", *_port(port)) for port in summary.outputs]
-    render.table(("", "name", "type", "shape", "also called"), rows)
+    render.table(("", "name", "type", "shape", "other names"), rows)
     for sentence in summary.unsupported:
         render.line(f"not supported: {sentence}")
 
@@ -67,12 +72,60 @@ def _port(port: Port) -> tuple[str, str, str, str]:
     return port.name, str(port.element or "?"), shape_text(port.shape), others
 
 
+def _layer_lines(layer: LayerLine) -> Iterator[str]:
+    """A layer as indented text, one line for each port and one for the attributes; a table of it would be too wide."""
+    line = "" if layer.line is None else f", line {layer.line}"
+    yield f"{layer.id} {layer.path}{layer.name} ({layer.type}, {layer.version or 'no version'}{line})"
+    inputs = zip(layer.input_ports, layer.inputs, layer.sources, strict=True)
+    outputs = zip(layer.output_ports, layer.outputs, layer.tensor_names, strict=True)
+    ports = [(f"input {port}", fact, f"from {source}" if source else "no edge arrives") for port, fact, source in inputs]
+    ports += [(f"output {port}", fact, ", ".join(names)) for port, fact, names in outputs]
+    widths = [max((len(port[column]) for port in ports), default=0) for column in (0, 1)]
+    for name, fact, text in ports:
+        yield f"    {name:{widths[0]}}  {fact:{widths[1]}}  {text}".rstrip()
+    if layer.attributes:
+        yield "    " + " ".join(f'{name}="{value}"' for name, value in layer.attributes.items())
+
+
+def _weight_table(constants: Sequence[WeightLine]) -> None:
+    headers = ("id", "constant", "type", "shape", "bytes", "min", "max", "mean", "std", "zeros", "NaN/Inf")
+    rows = [
+        (w.id, w.name, w.element, render.sizes(w.shape), w.bytes, w.min, w.max, w.mean, w.std, f"{w.zeros:.1%}", w.not_finite or None)
+        for w in constants
+    ]
+    render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10))
+
+
+def _execution_graph(path: str, model: Model, show_layers: bool, as_json: bool) -> None:
+    executed = executed_layers(model)
+    total = sum(layer.microseconds or 0 for layer in executed)
+    if as_json:
+        plain = {"layers": [asdict(layer) for layer in executed]} if show_layers else {}
+        render.as_json({"name": model.name, "execution_graph": True, "microseconds": total, "layer_count": len(executed), **plain})
+        return
+    measured = sum(layer.microseconds is not None for layer in executed)
+    render.line(f"{path}: {model.name or 'no name'}: {description(model)}")
+    render.line(
+        f"{measured} layers with a time, {total:,g} microseconds together" if measured else "no layer has a time (PERF_COUNT was off)"
+    )
+    if show_layers:
+        render.line()
+        _executed_table(executed)
+
+
+def _executed_table(executed: Sequence[ExecutedLayer]) -> None:
+    headers = ("id", "layer", "type", "µs", "precision", "kernel", "outputs", "original layers")
+    rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, "\n".join(e.outputs), ", ".join(e.original)) for e in executed]
+    render.table(headers, rows, right=(0, 3))
+
+
 def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, constants: Sequence[WeightLine] | None) -> dict[str, Any]:
     document = _plain_summary(summary)
     if show_ops:
         document["ops"] = histogram(model)
     if show_layers:
         document["layers"] = [asdict(line) for line in layers(model)]
+        document["edges"] = [asdict(edge) for edge in edges(model)]
     if constants is not None:
         document["weights"] = [asdict(line) for line in constants]
     return document

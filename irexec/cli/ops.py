@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -10,7 +10,7 @@ import click
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
-from irexec.tools.inspect import Coverage, coverage, supported, unsupported
+from irexec.tools.operations import Coverage, OperationLine, coverage, matching, supported, unsupported
 
 
 @click.command(short_help="List the operations that irexec runs.")
@@ -18,32 +18,30 @@ from irexec.tools.inspect import Coverage, coverage, supported, unsupported
 @click.option(
     "--check", type=click.Path(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."
 )
-@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
-    """List the operations that irexec runs; those of the given NAMES with their inputs and attributes."""
+    """List the operations that irexec runs; with NAMES, those of that type, with their inputs and attributes.
+
+    A NAME that is not a type stands for every type that contains it, in any letter case: irexec ops conv.
+    """
     if check is not None:
         if names:
             raise click.UsageError(f"--check looks at every operation of the model, {names[0]!r} cannot be given with it")
         return _check(check, as_json)
-    lines = supported()
-    types = {line.type.lower(): line.type for line in lines}
-    for name in names:
-        if name.lower() not in types:
-            near = difflib.get_close_matches(name.lower(), types, 3)
-            offer = f"; near it are {', '.join(types[key] for key in near)}" if near else ""
-            raise click.UsageError(f"there is no operation {name!r}{offer}")
-    wanted = {name.lower() for name in names}
-    lines = [line for line in lines if not wanted or line.type.lower() in wanted]
+    lines = matching(names) if names else supported()
     if as_json:
         render.as_json({"coverage": asdict(coverage()), "operations": [asdict(line) for line in lines]})
-        return 0
-    if wanted:
-        rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.says) for line in lines]
-        render.table(("type", "version", "inputs", "attributes", "what it does"), rows)
+    elif names:
+        _details(lines)
     else:
-        render.table(("type", "version", "what it does"), [(line.type, line.version, line.says) for line in lines])
+        render.table(("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines])
         render.line(_total(coverage()))
     return 0
+
+
+def _details(lines: Sequence[OperationLine]) -> None:
+    rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.summary) for line in lines]
+    render.table(("type", "version", "inputs", "attributes", "summary"), rows)
 
 
 def _total(found: Coverage) -> str:
@@ -60,5 +58,5 @@ def _check(path: str, as_json: bool) -> int:
     else:
         for sentence in missing:
             render.line(sentence)
-        render.line(f"{path}: {'everything is supported' if not missing else f'{len(missing)} not supported'}")
+        render.line(f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}")
     return 4 if missing else 0

@@ -1,23 +1,59 @@
-"""What a model is made of."""
+"""What a model consists of: a summary, its layers and the edges between them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from irexec.analysis.model import Model, Port, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
-from irexec.errors import IrexecError, ModelError, UnsupportedError
-from irexec.ir import graph as ir
-from irexec.ir.constants import constant_value
-from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.tools.operations import unsupported
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A model at a glance.
+
+    Attributes:
+        name, version: of the ``net`` element.
+        layers, bodies, constants: how many there are, those of bodies included.
+        weight_bytes, weight_elements: of all constants.
+        inputs, outputs: the ports of the model.
+        ops: how many layers of each operation.
+        unsupported: one sentence for each operation that irexec does not run.
+    """
+
+    name: str
+    version: int
+    layers: int
+    bodies: int
+    constants: int
+    weight_bytes: int
+    weight_elements: int
+    inputs: list[Port]
+    outputs: list[Port]
+    ops: dict[str, int]
+    unsupported: list[str]
 
 
 @dataclass(frozen=True)
 class LayerLine:
-    """One layer with what inference gives for its ports; ``path`` names the bodies it is in."""
+    """One layer.
+
+    Attributes:
+        id, name, type, version: as written.
+        path: the names of the bodies that it is in, each with a slash behind it.
+        inputs: element type and shape of each input, as inferred.
+        outputs: the same of each output.
+        sources: the name of the layer each input comes from, with ``:index`` where that has several outputs; None for an
+            input that no edge leads to.
+        input_ports, output_ports: the ids of the ports, as written.
+        tensor_names: the tensor names of each output.
+        attributes: of the operation, as written.
+        line: the XML line.
+    """
 
     id: int
     path: str
@@ -26,41 +62,23 @@ class LayerLine:
     version: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    sources: tuple[str | None, ...]
+    input_ports: tuple[int, ...]
+    output_ports: tuple[int, ...]
+    tensor_names: tuple[tuple[str, ...], ...]
+    attributes: dict[str, str]
     line: int | None
 
 
 @dataclass(frozen=True)
-class WeightLine:
-    """One constant and its statistics."""
+class Edge:
+    """An edge as the file has it: ids of layers, which count in each body anew, and of ports."""
 
-    id: int
-    name: str
-    element: str
-    shape: tuple[int, ...]
-    bytes: int
-    min: float | None
-    max: float | None
-    mean: float | None
-    std: float | None
-    zeros: float
-    not_finite: int
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A model at a glance."""
-
-    name: str
-    version: int
-    layers: int
-    bodies: int
-    constants: int
-    weight_bytes: int
-    weight_numbers: int
-    inputs: list[Port]
-    outputs: list[Port]
-    ops: dict[str, int]
-    unsupported: list[str]
+    path: str
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
 
 
 def summarize(model: Model) -> Summary:
@@ -75,7 +93,7 @@ def summarize(model: Model) -> Summary:
         bodies=sum(len(node.bodies) for node in nodes),
         constants=len(constants),
         weight_bytes=sum(constant.size for constant in constants),
-        weight_numbers=sum(constant.count for constant in constants),
+        weight_elements=sum(constant.count for constant in constants),
         inputs=model.inputs,
         outputs=output_ports(model, facts),
         ops=histogram(model),
@@ -83,114 +101,65 @@ def summarize(model: Model) -> Summary:
     )
 
 
-def histogram(model: ir.Graph) -> dict[str, int]:
+def histogram(model: Graph) -> dict[str, int]:
     """How many layers of each type and version, the most frequent first."""
-    counts = Counter(f"{node.type}-{node.version.removeprefix('opset')}" for node in model.walk())
+    counts = Counter(f"{written_type(node)}-{node.version.removeprefix('opset')}" for node in model.walk())
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def unsupported(model: ir.Graph) -> list[str]:
-    """One sentence for each type and version that irexec does not run."""
-    found = []
-    for type, version in sorted({(node.type, node.version) for node in model.walk()}):
-        try:
-            resolve(type, version)
-        except UnsupportedError as error:
-            found.append(str(error))
-    return found
+def written_type(node: Node) -> str:
+    """The type of a layer as the file spells it: "ReLU", "Const"."""
+    return node.spelling or node.type
 
 
 def layers(model: Model) -> list[LayerLine]:
     """Every layer, those of bodies after the layer that has them."""
     facts = infer_shapes(model, tolerant=True).facts
-    lines: list[LayerLine] = []
-
-    def add(graph: ir.Graph, path: str) -> None:
-        for node in graph.nodes:
-            inputs = tuple("-" if v is None else str(facts.get(v, UNKNOWN)) for v in node.inputs)
-            outputs = tuple(str(facts.get(v, UNKNOWN)) for v in node.outputs)
-            lines.append(LayerLine(node.id, path, node.name, node.type, node.version, inputs, outputs, node.line))
-            for name, body in node.bodies.items():
-                add(body.graph, f"{path}{node.name}/{name}/")
-
-    add(model, "")
-    return lines
-
-
-def weights(model: ir.Graph) -> list[WeightLine]:
-    """Statistics of every constant; each is read in turn.
-
-    Raises:
-        ModelError: a constant cannot be read; says which.
-    """
-    found = []
-    for node in model.walk():
-        if node.constant is None:
-            continue
-        try:
-            found.append(_weight(node))
-        except IrexecError as error:
-            place = "" if node.line is None else f", line {node.line}"
-            raise ModelError(f"layer {node.id} {node.name!r} (Constant{place}): {error}") from None
-    return found
-
-
-def _weight(node: ir.Node) -> WeightLine:
-    constant = node.constant
-    if constant is None:
-        raise IrexecError(f"layer {node.name!r} is no constant")
-    name, shape, size = constant.element.name, constant.shape, constant.size
-    value = constant_value(constant)
-    if value.dtype == object or value.size == 0:
-        return WeightLine(node.id, node.name, name, shape, size, None, None, None, None, 0.0, 0)
-    numbers = value.astype(np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    bad = numbers.size - finite.size
-    if finite.size == 0:
-        return WeightLine(node.id, node.name, name, shape, size, None, None, None, None, 0.0, bad)
-    zeros = float((finite == 0).mean())
-    low, high, mean, std = (float(f(finite)) for f in (np.min, np.max, np.mean, np.std))
-    return WeightLine(node.id, node.name, name, shape, size, low, high, mean, std, zeros, bad)
-
-
-@dataclass(frozen=True)
-class OpLine:
-    """One supported version of an operation, from the registry."""
-
-    type: str
-    version: str
-    inputs: tuple[str, ...]
-    attributes: tuple[str, ...]
-    says: str
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How many types and versions of OpenVINO's operations there are up to an opset, how many of these are run, and how many others."""
-
-    opset: int
-    types: int
-    versions: int
-    supported: int
-    extensions: int
-
-
-def coverage() -> Coverage:
-    """Counted from the registry."""
-    run = {(definition.type, definition.since) for definition in definitions()}
-    known = set(opset_versions())
-    return Coverage(NEWEST_OPSET, len({type for type, _ in known}), len(known), len(run & known), len(run - known))
-
-
-def supported() -> list[OpLine]:
-    """Every operation that irexec runs."""
     return [
-        OpLine(
-            definition.type,
-            definition.version,
-            tuple(f"*{i.name}" if i.variadic else f"{i.name}?" if i.optional else i.name for i in definition.inputs),
-            tuple(attribute.name for attribute in definition.attributes),
-            (definition.kernel.__doc__ or "").strip().split("\n")[0],
+        LayerLine(
+            id=node.id,
+            path=path,
+            name=node.name,
+            type=written_type(node),
+            version=node.version,
+            inputs=tuple(str(facts.get(v, UNKNOWN)) if v is not None else "-" for v in node.inputs),
+            outputs=tuple(str(facts.get(v, UNKNOWN)) for v in node.outputs),
+            sources=tuple(None if v is None else _source(v) for v in node.inputs),
+            input_ports=tuple(_input_id(port, i) for i, port in enumerate(node.ports)),
+            output_ports=tuple(map(_output_id, node.outputs)),
+            tensor_names=tuple(tuple(v.names) for v in node.outputs),
+            attributes=dict(node.attributes),
+            line=node.line,
         )
-        for definition in definitions()
+        for path, node in _nodes(model, "")
     ]
+
+
+def edges(model: Graph) -> list[Edge]:
+    """Every edge, those of bodies after those of the layer that has them."""
+    return [
+        Edge(path, port.source.node.id, _output_id(port.source), node.id, _input_id(port, index))
+        for path, node in _nodes(model, "")
+        for index, port in enumerate(node.ports)
+        if port.source is not None
+    ]
+
+
+def _nodes(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:
+    for node in graph.nodes:
+        yield path, node
+        for name, body in node.bodies.items():
+            yield from _nodes(body.graph, f"{path}{node.name}/{name}/")
+
+
+def _source(value: Value) -> str:
+    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
+
+
+def _input_id(port: Input, index: int) -> int:
+    """A port that was not read from a file has the id that it would be written with."""
+    return index if port.port is None else port.port
+
+
+def _output_id(value: Value) -> int:
+    return len(value.node.ports) + value.index if value.port is None else value.port

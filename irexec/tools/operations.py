@@ -1,0 +1,91 @@
+"""The operations that irexec runs, and those of a model that it does not."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.errors import InputError, UnsupportedError
+from irexec.ir.graph import Model
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
+
+
+@dataclass(frozen=True)
+class OperationLine:
+    """One supported version of an operation; ``summary`` is the first line of its docstring."""
+
+    type: str
+    version: str
+    inputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    summary: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many types and versions OpenVINO has up to an opset, how many of these versions irexec runs, and how many others."""
+
+    opset: int
+    types: int
+    versions: int
+    supported: int
+    extensions: int
+
+
+def coverage() -> Coverage:
+    """Counted from the registry."""
+    run = {(definition.type, definition.since) for definition in definitions()}
+    known = set(opset_versions())
+    return Coverage(NEWEST_OPSET, len({type for type, _ in known}), len(known), len(run & known), len(run - known))
+
+
+def supported() -> list[OperationLine]:
+    """Every operation that irexec runs."""
+    return [_line(definition) for definition in definitions()]
+
+
+def matching(words: tuple[str, ...]) -> list[OperationLine]:
+    """The operations whose type contains one of the words, in any letter case; only the type itself where a word is one.
+
+    Raises:
+        InputError: no type contains one of the words; the message offers similar ones.
+    """
+    lines = supported()
+    types = {line.type.lower(): line.type for line in lines}
+    chosen: set[str] = set()
+    for word in (word.lower() for word in words):
+        found = {word} if word in types else {type for type in types if word in type}
+        if not found:
+            near = difflib.get_close_matches(word, types, 3)
+            offer = f"; similar types are {', '.join(types[type] for type in near)}" if near else ""
+            raise InputError(f"there is no operation with {word!r} in its type{offer}")
+        chosen |= found
+    return [line for line in lines if line.type.lower() in chosen]
+
+
+def unsupported(model: Model) -> list[str]:
+    """One sentence for each type and version in a model that irexec does not run.
+
+    Raises:
+        ModelError: the file is an execution graph.
+    """
+    refuse_execution_graph(model)
+    found = []
+    for type, version in sorted({(node.type, node.version) for node in model.walk()}):
+        try:
+            resolve(type, version)
+        except UnsupportedError as error:
+            found.append(str(error))
+    return found
+
+
+def _line(definition: OpDef) -> OperationLine:
+    return OperationLine(
+        type=definition.type,
+        version=definition.version,
+        inputs=tuple(f"*{i.name}" if i.variadic else f"{i.name}?" if i.optional else i.name for i in definition.inputs),
+        attributes=tuple(attribute.name for attribute in definition.attributes),
+        summary=(definition.kernel.__doc__ or "").strip().split("\n")[0],
+    )
