@@ -49,15 +49,15 @@ def is_execution_graph(graph: Graph) -> bool:
 def description(graph: Graph) -> str:
     """What the file is, in one sentence."""
     return (
-        "this is an execution graph, as get_runtime_model() and benchmark_app -exec_graph_path give it: "
-        f"{len(graph.nodes)} layers as a device ran them, without weights; it is not a model"
+        "an execution graph (of get_runtime_model() or benchmark_app -exec_graph_path), not a model: "
+        f"{len(graph.nodes)} layers as a device ran them, without weights"
     )
 
 
 def refuse_execution_graph(model: Model) -> None:
     """Raise ModelError for an execution graph, which cannot be run."""
     if is_execution_graph(model):
-        raise ModelError(f"{model.path or 'the model'}: {description(model)} and cannot be run")
+        raise ModelError(f"{model.path or 'the model'}: {description(model)}; run the model that was compiled instead")
 
 
 def executed_layers(graph: Graph) -> list[ExecutedLayer]:

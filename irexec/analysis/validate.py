@@ -38,7 +38,7 @@ def validate(model: Model, *, weights: bool = False) -> list[Finding]:
     for check in CHECKS:
         findings += check(model, inference)
     if weights:
-        findings += value_findings(model)
+        findings += value_findings(model, findings)
     return sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0))
 
 

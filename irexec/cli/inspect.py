@@ -105,9 +105,8 @@ def _execution_graph(path: str, model: Model, show_layers: bool, as_json: bool) 
         return
     measured = sum(layer.microseconds is not None for layer in executed)
     render.line(f"{path}: {model.name or 'no name'}: {description(model)}")
-    render.line(
-        f"{measured} layers with a time, {total:,g} microseconds together" if measured else "no layer has a time (PERF_COUNT was off)"
-    )
+    times = f"{measured} layers with a time, {total:,g} microseconds in all" if measured else "no layer has a time: it was not measured"
+    render.line(times)
     if show_layers:
         render.line()
         _executed_table(executed)

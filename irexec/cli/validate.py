@@ -4,42 +4,91 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from irexec.analysis.validate import validate as find
-from irexec.api import read_model
 from irexec.cli import render
+from irexec.cli.progress import progress_bar
 from irexec.ir.findings import Finding
+from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, reports
+
+_ROWS = 500
+"""The rows of a table; a person reads no more, and a terminal takes minutes to show 100,000."""
+
+_CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
-@click.command(short_help="Check every port, attribute, edge and weight range of an .xml.")
-@click.argument("model", type=click.Path())
-@click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
-@click.option("--weights", is_flag=True, help="Also read every constant and look for NaN and infinities.")
+@click.command(short_help="Find everything that is wrong with an .xml, or with many.")
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--bin", "bin_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
+@click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
+@click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
-def validate(model: str, weights_path: str | None, weights: bool, form: str) -> int:
-    """Check MODEL (an .xml): every port, attribute, edge and weight range.
+def validate(models: tuple[str, ...], bin_path: str | None, weights: bool, ignored: tuple[str, ...], form: str) -> int:
+    """Check each MODEL: every port, attribute, edge and weight range.
 
-    All findings are listed at once, each with a stable code, the layer and the XML line.
-    Exit code 1 if there is any error or warning.
+    A MODEL is an .xml, a folder (every .xml in it and in its folders), or - for an .xml on stdin.
+    All findings are listed at once, each with a stable code (see irexec explain), the layer and the XML line.
+
+    Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
-    findings = find(read_model(model, weights_path), weights=weights)
-    if form == "json":
-        render.as_json({"findings": [finding.as_dict() for finding in findings]})
+    files, codes = find_files(models), parse_codes(ignored)
+    if len(files) == 1:
+        found = [report(files[0], bin_path=bin_path, weights=weights, ignore=codes)]
+    elif bin_path is not None:
+        raise click.UsageError(f"--bin is for a single model, here are {len(files)}")
     else:
-        _table(model, findings)
-    return 1 if any(finding.severity != "info" for finding in findings) else 0
+        found = _many(files, weights, codes)
+    for one in found:
+        if one.error is not None:
+            render.error_line(one.error)
+    if form == "json":
+        render.as_json(_document(found))
+    else:
+        _show(found)
+    return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _table(path: str, findings: Sequence[Finding]) -> None:
-    if findings:
-        rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings]
-        render.table(("line", "severity", "code", "layer", "port", "finding"), rows, right=(0, 4))
-    counts = Counter(finding.severity for finding in findings)
-    said = ", ".join(f"{count} {name}{'' if count == 1 or name == 'info' else 's'}" for name, count in counts.items())
-    render.line(f"{path}: {said or 'no findings'}")
+def _many(files: Sequence[str], weights: bool, codes: set[str]) -> list[Report]:
+    found = []
+    with progress_bar("validating", len(files)) as advance:
+        for one in reports(files, weights=weights, ignore=codes):
+            found.append(one)
+            advance(1)
+    return found
+
+
+def _show(found: Sequence[Report]) -> None:
+    for one in found:
+        if one.findings:
+            _table(one.findings)
+        if one.error is None:
+            render.line(f"{_name(one)}: {_counted(Counter(one.counts), one.ignored) or 'no findings'}")
+    if len(found) > 1:
+        total: Counter[str] = Counter()
+        for one in found:
+            total.update(one.counts)
+        unreadable = sum(one.error is not None for one in found)
+        text = _counted(total, sum(one.ignored for one in found)) or "no findings"
+        render.line(f"{len(found)} files: {text}{f', {unreadable} not readable' if unreadable else ''}")
+
+
+def _name(one: Report) -> str:
+    return "stdin" if one.path == STDIN else one.path
+
+
+def _counted(counts: Counter[str], ignored: int) -> str:
+    texts = [f"{count} {name}{'' if count == 1 or name == 'info' else 's'}" for name, count in counts.items() if count]
+    return ", ".join(texts + ([f"{ignored} ignored"] if ignored else []))
+
+
+def _table(findings: Sequence[Finding]) -> None:
+    rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings[:_ROWS]]
+    render.table(("line", "severity", "code", "layer", "port", "finding"), rows, right=(0, 4))
+    if len(findings) > _ROWS:
+        render.line(f"and {len(findings) - _ROWS:,} more findings; --json gives all of them")
 
 
 def _layer(finding: Finding) -> str:
@@ -48,3 +97,8 @@ def _layer(finding: Finding) -> str:
     kind = f" ({finding.layer_type})" if finding.layer_type else ""
     number = "" if finding.layer_id is None else f"{finding.layer_id} "
     return f"{number}{finding.layer_name or ''}{kind}"
+
+
+def _document(found: Sequence[Report]) -> dict[str, Any]:
+    models = [{"model": one.path, "counts": one.counts, "ignored": one.ignored, "error": one.error} for one in found]
+    return {"models": models, "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings]}

@@ -55,12 +55,13 @@ def matching(words: tuple[str, ...]) -> list[OperationLine]:
     lines = supported()
     types = {line.type.lower(): line.type for line in lines}
     chosen: set[str] = set()
-    for word in (word.lower() for word in words):
-        found = {word} if word in types else {type for type in types if word in type}
+    for word in words:
+        part = word.lower()
+        found = {part} if part in types else {type for type in types if part in type}
         if not found:
-            near = difflib.get_close_matches(word, types, 3)
+            near = difflib.get_close_matches(part, types, 3)
             offer = f"; similar types are {', '.join(types[type] for type in near)}" if near else ""
-            raise InputError(f"there is no operation with {word!r} in its type{offer}")
+            raise InputError(f"there is no operation {word!r}{offer}")
         chosen |= found
     return [line for line in lines if line.type.lower() in chosen]
 

@@ -265,7 +265,7 @@ def test_a_closed_stdout_is_no_error() -> None:
         (["validate", "nowhere.xml", "--json"], 3, "ModelError"),
         (["validate", "nowhere.xml", "--format", "json"], 3, "ModelError"),
         (["convert", "nowhere.onnx", "--json"], 3, "ConversionError"),
-        (["ops", "Gathr", "--json"], 2, "UsageError"),
+        (["ops", "Gathr", "--json"], 2, "InputError"),
     ],
 )
 def test_errors_are_documents_too(arguments: list[object], code: int, kind: str, capsys: Capture) -> None:
@@ -288,7 +288,7 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "finite ones" in err(DIGITS / "digit_1.png", "--mean", "nan")
     assert "given twice for input 'picture'" in err("random", "--shape", "picture=1,1,8,8", "--shape", "picture=1,1,8,8")
     assert "'Relu' cannot be given with it" in complained(capsys, "ops", "Relu", "--check", MODEL)
-    assert "there is no operation 'Gathr'; near it are Gather" in complained(capsys, "ops", "Gather", "Gathr")
+    assert "there is no operation 'Gathr'; similar types are Gather" in complained(capsys, "ops", "Gather", "Gathr")
 
 
 def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -54,10 +54,13 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
         yield in_model(codes.WEIGHTS_UNUSED, text)
 
 
-def value_findings(model: Model) -> Iterator[Finding]:
-    """NaN and infinities in the weights; every constant is read, in blocks."""
+def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
+    """NaN and infinities in the weights; every constant of which no error is found yet is read, in blocks."""
+    if any(finding.code == codes.NO_WEIGHTS_FILE for finding in found):
+        return
+    damaged = {(finding.line, finding.layer_id, finding.layer_name) for finding in found if finding.severity == "error"}
     for node in model.walk():
-        if node.constant is None:
+        if node.constant is None or (node.line, node.id, node.name) in damaged:
             continue
         try:
             nans, infinities = _not_finite(node.constant)

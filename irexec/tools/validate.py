@@ -1,0 +1,109 @@
+"""Validation of many files: folders are searched, codes can be ignored, an unreadable file does not hide the others."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from irexec import io
+from irexec.analysis.model import Model
+from irexec.analysis.validate import validate
+from irexec.api import read_model
+from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.ir.codes import CODES
+from irexec.ir.findings import Finding
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What validation says of one file.
+
+    Attributes:
+        path: as given, or the path of the folder that was given with the rest behind it; "-" for stdin.
+        findings: those that are not ignored, by XML line.
+        ignored: how many findings are.
+        error: why the file could not be read; None if it was.
+    """
+
+    path: str
+    findings: tuple[Finding, ...]
+    ignored: int = 0
+    error: str | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of findings by severity, the worst first; severities that do not occur are left out."""
+        counts = Counter(finding.severity for finding in self.findings)
+        return {name: counts[name] for name in ("error", "warning", "info") if counts[name]}
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the file was read and nothing but info was found."""
+        return self.error is None and not {"error", "warning"} & self.counts.keys()
+
+
+def find_files(paths: Sequence[str]) -> list[str]:
+    """The files of the given paths in their order: each folder stands for every .xml in it and in its folders.
+
+    Raises:
+        InputError: a folder contains no .xml.
+    """
+    files: list[str] = []
+    for path in paths:
+        if path != STDIN and Path(path).is_dir():
+            inside = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() == ".xml" and file.is_file())
+            if not inside:
+                raise InputError(f"{path}: the folder contains no .xml")
+            files += map(str, inside)
+        else:
+            files.append(path)
+    return files
+
+
+def parse_codes(codes: Sequence[str]) -> set[str]:
+    """The codes as the findings have them; raises InputError for one that does not exist."""
+    known = {code.upper() for code in codes}
+    unknown = sorted(known - CODES.keys())
+    if unknown:
+        raise InputError(f"there is no finding code {unknown[0]!r}; irexec explain lists all codes")
+    return known
+
+
+def report(path: str, *, bin_path: str | None = None, weights: bool = False, ignore: Collection[str] = ()) -> Report:
+    """Validate one file.
+
+    Args:
+        path: an .xml, or "-" for stdin.
+        bin_path: its .bin, if not the file of the same name beside it; an .xml from stdin has none beside it.
+        weights: also read every constant.
+        ignore: codes that are left out.
+
+    Raises:
+        ModelError, UnsupportedError: the file cannot be read at all.
+    """
+    model = _from_stdin(bin_path) if path == STDIN else read_model(path, bin_path)
+    findings = validate(model, weights=weights)
+    kept = tuple(finding for finding in findings if finding.code not in ignore)
+    return Report(path, kept, len(findings) - len(kept))
+
+
+def reports(files: Sequence[str], *, weights: bool = False, ignore: Collection[str] = ()) -> Iterator[Report]:
+    """Validate files one by one; what one raises is in its report."""
+    for path in files:
+        try:
+            yield report(path, weights=weights, ignore=ignore)
+        except (ModelError, UnsupportedError) as error:
+            yield Report(path, (), error=str(error))
+
+
+def _from_stdin(bin_path: str | None) -> Model:
+    try:
+        data = None if bin_path is None else Path(bin_path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"{bin_path}: cannot be read: {error.strerror or error}") from None
+    return Model.of(io.read_text(sys.stdin.buffer.read(), data))

@@ -1,0 +1,155 @@
+"""Rows of small models, each with one finding; together with the rows of test_damage they fire every code there is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import irexec
+from irexec import io
+from irexec.analysis.model import Model
+from irexec.cli.main import run
+from irexec.ir.codes import CODES
+from tests.analysis.test_damage import ROWS as DAMAGES
+
+EXECUTION_GRAPHS = sorted((Path(__file__).parent.parent / "data" / "execution_graphs").glob("*.xml"))
+Capture = pytest.CaptureFixture[str]
+
+
+def _layer(id: int, type: str, data: str = "", inputs: str = "", outputs: str = "", more: str = "") -> str:
+    version = "opset6" if type in ("ReadValue", "Assign") else "opset1"
+    input, output = (f"<{tag}>{ports}</{tag}>" if ports else "" for tag, ports in (("input", inputs), ("output", outputs)))
+    return f'<layer id="{id}" name="{type}_{id}" type="{type}" version="{version}"><data {data}/>{input}{output}{more}</layer>\n'
+
+
+def _port(id: int, *dims: int, precision: str = "FP32") -> str:
+    return f'<port id="{id}" precision="{precision}">{"".join(f"<dim>{dim}</dim>" for dim in dims)}</port>'
+
+
+def _edge(source: int, source_port: int, target: int, target_port: int) -> str:
+    return f'<edge from-layer="{source}" from-port="{source_port}" to-layer="{target}" to-port="{target_port}"/>\n'
+
+
+def _parameter(id: int, shape: str, *dims: int, type: str = "f32", precision: str = "FP32") -> str:
+    return _layer(id, "Parameter", f'shape="{shape}" element_type="{type}"', outputs=_port(0, *dims, precision=precision))
+
+
+def _constant(id: int, type: str, size: int, precision: str, count: int = 2) -> str:
+    data = f'element_type="{type}" shape="{count}" offset="0" size="{size}"'
+    return _layer(id, "Const", data, outputs=_port(0, count, precision=precision))
+
+
+def _variable(id: int, type: str, name: str) -> str:
+    data = f'variable_id="{name}"' + ' variable_shape="2" variable_type="f32"' * (type == "ReadValue")
+    return _layer(id, type, data, _port(0, 2), _port(1, 2))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model of few layers.
+
+    Attributes:
+        name: what is wrong with it.
+        code, layer: the finding; no layer where it is that of the model.
+        layers, edges: the XML.
+        weights: the bytes of the .bin; None for no .bin.
+        others: further codes that are found.
+    """
+
+    name: str
+    code: str
+    layer: str | None
+    layers: str
+    edges: str = ""
+    weights: bytes | None = b""
+    others: frozenset[str] = frozenset()
+
+
+ROWS = [
+    Row("no .bin", "IR022", "Const_0", _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0), None),
+    Row("back edge without a number", "IR031", "TensorIterator_0",
+        _layer(0, "TensorIterator", more='<back_edges><edge from-layer="1" to-layer="two"/></back_edges><body><layers/><edges/></body>'),
+        others=frozenset({"IR303"})),
+    Row("port map without a body", "IR032", "If_0", _layer(0, "If", more="<then_port_map/>").replace("opset1", "opset8"), others=frozenset({"IR303"})),
+    Row("shapes differ along an edge", "IR205", "Result_1",
+        _parameter(0, "?", 1) + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0)),
+    Row("types differ along an edge", "IR206", "Result_1",
+        _parameter(0, "2", 2, type="dynamic") + _layer(1, "Result", "", _port(0, 2, precision="I32")), _edge(0, 0, 1, 0)),
+    Row("a port without dims in a dynamic model", "IR207", "ReLU_1",
+        _parameter(0, "2", 2) + _layer(1, "ReLU", "", _port(0, 2), _port(1)) + _layer(2, "Result", "", _port(0, 2)) + _parameter(3, "?", -1),
+        _edge(0, 0, 1, 0) + _edge(1, 1, 2, 0)),
+    Row("no Result", "IR303", None, _parameter(0, "2", 2)),
+    Row("NaN and infinities", "IR404", "Const_0",
+        _constant(0, "f16", 4, "FP16") + _layer(1, "Result", "", _port(0, 2, precision="FP16")), _edge(0, 0, 1, 0), b"\0\x7e\0\x7c"),
+    Row("strings that are cut off", "IR405", "Const_0",
+        _constant(0, "string", 3, "STRING", 5000) + _layer(1, "Result", "", _port(0, 5000, precision="STRING")), _edge(0, 0, 1, 0), b"\2\0\0"),
+    Row("a variable that two layers assign", "IR505", "Assign_3",
+        _parameter(0, "2", 2) + _variable(1, "ReadValue", "v") + _variable(2, "Assign", "v") + _variable(3, "Assign", "v"),
+        _edge(0, 0, 1, 0) + _edge(1, 1, 2, 0) + _edge(1, 1, 3, 0)),
+    Row("a variable that is only read", "IR506", "ReadValue_1",
+        _parameter(0, "2", 2) + _variable(1, "ReadValue", "v") + _layer(2, "Result", "", _port(0, 2)),
+        _edge(0, 0, 1, 0) + _edge(1, 1, 2, 0)),
+]  # fmt: skip
+
+
+def _model(row: Row) -> Model:
+    text = f'<net name="row" version="11"><layers>\n{row.layers}</layers><edges>\n{row.edges}</edges></net>'
+    return Model.of(io.read_text(text, row.weights))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_it_is_found(row: Row) -> None:
+    found = irexec.validate(_model(row), weights=True)
+    assert (row.code, row.layer) in [(finding.code, finding.layer_name) for finding in found]
+    assert {finding.code for finding in found} == {row.code} | row.others
+    assert all(finding.severity == CODES[finding.code].severity for finding in found)
+
+
+def test_every_code_has_a_row() -> None:
+    fired = {row.code for row in ROWS} | {row.code for row in DAMAGES}
+    assert fired | {"IR007"} == set(CODES), "give the code a row here or in test_damage.py"
+
+
+@pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)
+def test_an_execution_graph_is_one_finding(path: Path) -> None:
+    """Written by openvino's serialize(compiled.get_runtime_model())."""
+    (finding,) = irexec.validate(irexec.read_model(path))
+    assert (finding.code, finding.severity, finding.layer_id) == ("IR007", "info", None)
+    assert "29 layers as a device ran them" in finding.message
+    with pytest.raises(irexec.ModelError, match=r"digits\.xml: an execution graph .* run the model that was compiled"):
+        irexec.compile_model(irexec.read_model(path))
+
+
+def test_a_model_with_the_attributes_of_an_execution_graph_is_a_model() -> None:
+    attributes = 'execTimeMcs="1" originalLayersNames="x"'
+    text = f'<net name="n" version="11"><layers>{_layer(0, "ReLU", attributes, outputs=_port(0))}</layers><edges/></net>'
+    assert "IR007" not in {finding.code for finding in irexec.validate(Model.of(io.read_text(text)))}
+
+
+def test_weights_are_read_in_blocks(tmp_path: Path, capsys: Capture) -> None:
+    """A NaN behind the first block is found as well as one in it."""
+    count = (1 << 17) + 5
+    xml = f"""<net name="n" version="11"><layers>
+{_layer(0, "Const", f'element_type="f32" shape="{count}" offset="0" size="{4 * count}"', outputs=_port(0, count))}
+{_layer(1, "Result", "", _port(0, count))}</layers><edges>{_edge(0, 0, 1, 0)}</edges></net>"""
+    (tmp_path / "m.xml").write_text(xml)
+    data = bytearray(4 * count)
+    data[:4] = data[-4:] = b"\0\0\xc0\x7f"
+    (tmp_path / "m.bin").write_bytes(data)
+    assert run(["validate", "--weights", "--json", str(tmp_path / "m.xml")]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["message"] == f"contains 2 NaN and 0 infinities among {count} values"
+
+
+@pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)
+def test_infer_says_once_what_an_execution_graph_is(path: Path, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copy(path, tmp_path / "exec.xml")
+    for arguments in (["infer", str(tmp_path / "exec.xml"), "-i", "random"], ["ops", "--check", str(tmp_path / "exec.xml")]):
+        assert run(arguments) == 3
+        err = capsys.readouterr().err
+        assert err.startswith(f"error: {tmp_path / 'exec.xml'}: an execution graph (of get_runtime_model()")
+        assert err.count("\n") == 1

@@ -1,0 +1,121 @@
+"""irexec validate with several files, folders, stdin, ignored codes and many findings."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from irexec.cli.main import run
+
+ROOT = Path(__file__).parent.parent.parent
+DIGITS = ROOT / "samples" / "digits"
+IRS = ROOT / "tests" / "data" / "openvino"
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a model, one with a damaged model in it, and a file of another kind."""
+    (tmp_path / "inner").mkdir()
+    for name, where in (("classifier", tmp_path), ("damaged", tmp_path / "inner")):
+        for suffix in (".xml", ".bin"):
+            shutil.copy(DIGITS / f"{name}{suffix}", where)
+    (tmp_path / "notes.txt").write_text("<net/>")
+    return tmp_path
+
+
+def _said(capsys: Capture, *arguments: object, code: int) -> str:
+    assert run(["validate", *map(str, arguments)]) == code
+    return capsys.readouterr().out
+
+
+def test_the_summary_names_the_path_as_given(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(DIGITS)
+    assert _said(capsys, "damaged.xml", code=1).endswith("\ndamaged.xml: 9 errors, 1 warning\n")
+    assert _said(capsys, "classifier.xml", code=0) == "classifier.xml: no findings\n"
+
+
+def test_folders_are_searched(folder: Path, capsys: Capture) -> None:
+    lines = _said(capsys, folder, code=1).splitlines()
+    assert lines[0] == f"{folder / 'classifier.xml'}: no findings"
+    assert lines[-2:] == [f"{folder / 'inner' / 'damaged.xml'}: 9 errors, 1 warning", "2 files: 9 errors, 1 warning"]
+
+
+def test_several_files(folder: Path, capsys: Capture) -> None:
+    text = _said(capsys, folder / "classifier.xml", IRS / "loop.xml", code=0)
+    assert text == f"{folder / 'classifier.xml'}: no findings\n{IRS / 'loop.xml'}: no findings\n2 files: no findings\n"
+
+
+def test_one_unreadable_file_does_not_hide_the_others(folder: Path, capsys: Capture) -> None:
+    (folder / "inner" / "other.xml").write_text("<project/>")
+    assert run(["validate", str(folder)]) == 3
+    out, err = capsys.readouterr()
+    assert "2 files" not in out
+    assert out.endswith("3 files: 9 errors, 1 warning, 1 not readable\n")
+    assert err.startswith(f"error: {folder / 'inner' / 'other.xml'}")
+    assert err.count("\n") == 1
+
+
+def test_codes_are_ignored(capsys: Capture) -> None:
+    codes = ["IR302", "ir103", "IR013", "IR107", "IR203", "IR401", "IR202", "IR204"]
+    options = [word for code in codes for word in ("--ignore", code)]
+    text = _said(capsys, DIGITS / "damaged.xml", *options, code=1)
+    assert "IR011" in text
+    assert text.endswith("damaged.xml: 1 error, 9 ignored\n")
+    text = _said(capsys, DIGITS / "damaged.xml", *options, "--ignore", "IR011", code=0)
+    assert text.endswith("damaged.xml: 10 ignored\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ignore", "IR999", DIGITS / "damaged.xml"], "there is no finding code 'IR999'"),
+        (["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"], "--bin is for a single model"),
+        ([], "MODEL..."),
+        ([ROOT / "tests" / "data" / "onnx"], "contains no .xml"),
+    ],
+)
+def test_wrong_usage(arguments: list[object], message: str, capsys: Capture) -> None:
+    assert run(["validate", *map(str, arguments)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    _stdin(monkeypatch, (DIGITS / "damaged.xml").read_bytes())
+    text = _said(capsys, "-", "--bin", DIGITS / "damaged.bin", code=1)
+    assert text.endswith("\nstdin: 9 errors, 1 warning\n")
+
+
+def test_stdin_without_weights_is_checked(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    _stdin(monkeypatch, (DIGITS / "damaged.xml").read_bytes())
+    document = json.loads(_said(capsys, "-", "--json", code=1))
+    assert {"IR022", "IR103", "IR011"} <= {finding["code"] for finding in document["findings"]}
+    assert document["models"][0]["model"] == "-"
+
+
+def test_json_of_many(folder: Path, capsys: Capture) -> None:
+    document = json.loads(_said(capsys, folder, "--json", code=1))
+    assert document["models"] == [
+        {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "error": None},
+        {"model": str(folder / "inner" / "damaged.xml"), "counts": {"error": 9, "warning": 1}, "ignored": 0, "error": None},
+    ]
+    assert {finding["model"] for finding in document["findings"]} == {str(folder / "inner" / "damaged.xml")}
+    assert len(document["findings"]) == 10
+
+
+def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys: Capture) -> None:
+    layers = "".join(f'<layer id="{i}" name="l{i}" type="None" version="opset1"/>\n' for i in range(3000))
+    (tmp_path / "m.xml").write_text(f'<net name="n" version="11"><layers>{layers}</layers><edges/></net>')
+    lines = _said(capsys, tmp_path / "m.xml", code=1).splitlines()
+    assert len(lines) < 1000
+    assert lines[-2:] == ["and 2,501 more findings; --json gives all of them", f"{tmp_path / 'm.xml'}: 3001 errors"]
+    assert len(json.loads(_said(capsys, tmp_path / "m.xml", "--json", code=1))["findings"]) == 3001
