@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from irexec import io
-from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.errors import InputError, ModelError, UnsupportedError
@@ -86,8 +84,8 @@ def report(path: str, *, bin_path: str | None = None, weights: bool = False, ign
     Raises:
         ModelError, UnsupportedError: the file cannot be read at all.
     """
-    model = _from_stdin(bin_path) if path == STDIN else read_model(path, bin_path)
-    findings = validate(model, weights=weights)
+    source = sys.stdin.buffer if path == STDIN else path
+    findings = validate(read_model(source, bin_path), weights=weights)
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return Report(path, kept, len(findings) - len(kept))
 
@@ -99,11 +97,3 @@ def reports(files: Sequence[str], *, weights: bool = False, ignore: Collection[s
             yield report(path, weights=weights, ignore=ignore)
         except (ModelError, UnsupportedError) as error:
             yield Report(path, (), error=str(error))
-
-
-def _from_stdin(bin_path: str | None) -> Model:
-    try:
-        data = None if bin_path is None else Path(bin_path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{bin_path}: cannot be read: {error.strerror or error}") from None
-    return Model.of(io.read_text(sys.stdin.buffer.read(), data))

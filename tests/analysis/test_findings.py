@@ -70,7 +70,7 @@ class Row:
 
 
 ROWS = [
-    Row("no .bin", "IR022", "Const_0", _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0), None),
+    Row("no .bin", "IR022", None, _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0), None),
     Row("back edge without a number", "IR031", "TensorIterator_0",
         _layer(0, "TensorIterator", more='<back_edges><edge from-layer="1" to-layer="two"/></back_edges><body><layers/><edges/></body>'),
         others=frozenset({"IR303"})),

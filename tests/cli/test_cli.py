@@ -293,7 +293,7 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
 
 def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:
     for command in ("infer", "inspect", "validate"):
-        assert "irexec convert makes IR of it" in complained(capsys, command, DIGITS / "classifier.onnx", code=3)
+        assert "irexec convert makes an IR from it" in complained(capsys, command, DIGITS / "classifier.onnx", code=3)
     assert "an IR perhaps, which needs no converting" in complained(capsys, "convert", DIGITS / "classifier.xml", code=3)
     err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
     assert "not a readable .npy or .npz: it starts with b'zero" in err
