@@ -7,7 +7,7 @@
       UnsupportedError    a type, version or element type that is not implemented
       OpError             what a rule or kernel objects to; it does not know where it is
         RangeError        a value of the right type that is outside of what is allowed
-        NodeError         the same, with the place: raised where the place is known
+        NodeError         the same, with its location: raised where that is known
       InputError          what the caller passed to a compiled model
       ConversionError     an ONNX node that has no translation, or a wrong one
 
@@ -30,7 +30,7 @@ class UnsupportedError(IrexecError):
 
 
 class OpError(IrexecError):
-    """What a shape rule or a kernel objects to, with the values but without the place."""
+    """What a shape rule or a kernel objects to, with the values but without the location."""
 
 
 class RangeError(OpError):
@@ -38,7 +38,7 @@ class RangeError(OpError):
 
 
 class NodeError(OpError):
-    """An OpError with its place: the node, its inputs and its attributes.
+    """An OpError with its location: the node, its inputs and its attributes.
 
     Attributes:
         node: the name of the node, with the path of bodies that leads to it.
@@ -52,7 +52,7 @@ class NodeError(OpError):
 
 
 class InputError(IrexecError):
-    """A wrong name, shape, type or number of what the caller passed."""
+    """A wrong name, shape, type or number of the inputs that the caller passed."""
 
 
 class ConversionError(IrexecError):

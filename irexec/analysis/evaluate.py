@@ -24,14 +24,14 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 
 def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
-    """The array with every number one of the element type: a no-op where NumPy has the type itself."""
-    # Some NumPy functions give a number in place of an array without axes.
+    """The array with every value rounded to the element type: a no-op where NumPy has the type itself."""
+    # Some NumPy functions return a scalar in place of an array of rank 0.
     whole = np.asarray(array)
     return whole if element is None or element.native else round_to(element, whole)
 
 
 def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:
-    """The outputs of the plain kernel, rounded to the element types of ``facts``."""
+    """The outputs of the reference kernel, rounded to the element types of ``facts``."""
     outputs = as_tuple(definition(*inputs, **attributes))
     return tuple(rounded(out, fact.element) for out, fact in zip(outputs, facts, strict=True))
 
@@ -90,10 +90,10 @@ def _as_objects(fact: Fact) -> np.ndarray:
 
 
 def _settled(fact: Fact, value: np.ndarray) -> Fact:
-    """``fact`` with a value of int | Dim, as a plain array where every number is known."""
+    """``fact`` with a value of int | Dim, as a plain array where every value is known."""
     if fact.element is None or fact.shape != value.shape:
         return fact
-    if fact.element.is_integer and not all(_holds(fact.element, number) for number in value.ravel().tolist()):
+    if fact.element.is_integer and not all(_holds(fact.element, item) for item in value.ravel().tolist()):
         return fact
     if any(isinstance(v, Dim) for v in value.ravel().tolist()):
         return Fact(fact.element, fact.shape, value) if fact.element.is_integer else fact
@@ -103,12 +103,12 @@ def _settled(fact: Fact, value: np.ndarray) -> Fact:
         return fact
 
 
-def _holds(element: Element, number: Size) -> bool:
-    """Whether an integer cannot wrap: objects do not, the kernel's own numbers do.
+def _holds(element: Element, value: Size) -> bool:
+    """Whether an integer cannot wrap: objects do not, the kernel's own integers do.
 
     A size without an upper bound is taken to fit 32 bits, as no array is larger, but nothing narrower.
     """
     signed = element.kind == "signed"
-    least, most = -(1 << (element.bits - 1)) if signed else 0, (1 << (element.bits - signed)) - 1
-    top = high(number)
-    return least <= low(number) <= most and (element.bits >= 32 if top is None else top <= most)
+    minimum, maximum = -(1 << (element.bits - 1)) if signed else 0, (1 << (element.bits - signed)) - 1
+    top = high(value)
+    return minimum <= low(value) <= maximum and (element.bits >= 32 if top is None else top <= maximum)

@@ -1,7 +1,7 @@
 """Shape inference: a Fact for every value of a graph, from the Parameters on.
 
-One walk serves all: strict (the first thing wrong raises a NodeError with its place) or tolerant
-(what is wrong is collected, and inference goes on from what the ports declare).
+It is strict (the first failure raises a NodeError with its location) or tolerant (failures are collected, and
+inference goes on from what the ports declare).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def infer_shapes(graph: Graph, given: Mapping[Node, Fact] | None = None, *, tole
 
 
 class ShapeInference:
-    """The one place that knows where in the nest of bodies the inference is."""
+    """Infers graphs and their bodies; knows the path of bodies it is in."""
 
     def __init__(self, tolerant: bool) -> None:
         self.tolerant = tolerant
@@ -92,7 +92,7 @@ class ShapeInference:
             self._failed(node, error, UnsupportedError(f"{self.where(node)}: {error}"))
 
     def infer_new_node(self, node: Node) -> Fact | tuple[Fact, ...]:
-        """The facts of a node that is being built: a tuple where its rule gives a tuple; its place is in the error."""
+        """The facts of a node that is being built: a tuple where its rule gives a tuple; the error has its location."""
         inputs = [UNKNOWN if v is None else self.inference.facts[v] for v in node.inputs]
         try:
             return self._outputs(node, inputs)
@@ -144,13 +144,13 @@ class ShapeInference:
             self.inference.facts[value] = Fact(fact.element, fact.shape or None)
 
     def where(self, node: Node) -> str:
-        """The place of a node, for a message."""
+        """The location of a node, for a message."""
         path = "".join(f"{step} > " for step in self._path)
         line = "" if node.line is None else f", line {node.line}"
         return f"layer {node.id} {path}{node.name!r} ({node.type} of {node.version or 'no version'}{line})"
 
     def located(self, node: Node, inputs: Sequence[Fact], error: OpError) -> NodeError:
-        """The error with its place, the inputs it met and the attributes."""
+        """The error with its location, its inputs and its attributes."""
         texts = [f"{name}={text}" for name, text in node.attributes.items() if len(text) < 80]
         inside = f"; attributes {', '.join(texts)}" if texts else ""
         given = f"; inputs {', '.join(map(str, inputs))}" if inputs else ""

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from irexec.backend.workspace import scratch
+from irexec.backend.workspace import thread_buffer
 
 # Bytes of scores that are worked on at once.
 _CACHED = 1 << 20
@@ -42,7 +42,7 @@ def attend(
             seen = slice(0, min(columns, row + some_rows) if causal else columns)
             weights = np.multiply(query[part], factor)
             shape = (*weights.shape[:-1], seen.stop)
-            scores = np.matmul(weights, key[matrices][..., seen, :].swapaxes(-1, -2), out=scratch("scores", shape, query.dtype))
+            scores = np.matmul(weights, key[matrices][..., seen, :].swapaxes(-1, -2), out=thread_buffer("scores", shape, query.dtype))
             if causal:
                 _hide_later(scores[..., row:])
             elif mask is not None:

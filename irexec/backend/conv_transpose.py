@@ -1,8 +1,8 @@
-"""Transposed convolution, fast: one product to a value for each pixel and tap, then the taps added up by stride phase.
+"""Fast transposed convolution: one product gives a value for each pixel and tap, then the taps are summed by stride phase.
 
-Results whose place leaves the same remainder by the stride make a dense image, a phase, to which each tap
+Results whose position has the same remainder by the stride make a dense image, a phase, to which each tap
 adds a contiguous block; the phases are interleaved into the result at the end. Small images of many channels
-are turned for that, so that the additions run over channels.
+are laid out channels last for that, so that the additions run over channels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.backend.convolution import float_weights, narrowed
 from irexec.backend.registry import fast_kernel
-from irexec.backend.workspace import BLOCK, scratch
+from irexec.backend.workspace import BLOCK, thread_buffer
 from irexec.ir.facts import Fact
 from irexec.reference.conv_transpose import add_bias, channels_first, filter_by_group
 from irexec.reference.windows import TransposedWindows
@@ -28,72 +28,73 @@ ConvolveTransposed = Callable[[np.ndarray, TransposedWindows], np.ndarray]
 
 
 def prepare_transposed(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> ConvolveTransposed:
-    """The fast way for weights (G, I, O, kernel...) of float type: a function of data, begins and sizes of the result.
+    """A transposed convolution with weights (G, I, O, kernel...) of float type: a function of data and windows.
 
-    Threads may share it. ``irexec.reference.convolution.convolve_transposed`` is the referee.
+    Threads may share it. ``irexec.reference.convolution.convolve_transposed`` is the reference.
     """
     groups, inputs, outputs, *kernel = weights.shape
     points = math.prod(kernel)
     phases = _phases(kernel, strides, dilations)
 
     @functools.cache
-    def matrices(turned: bool) -> np.ndarray:
+    def matrices(channels_last: bool) -> np.ndarray:
         by_tap = weights.reshape(groups, inputs, outputs, points)
-        if turned:
+        if channels_last:
             return np.ascontiguousarray(by_tap.swapaxes(2, 3)).reshape(groups, inputs, points * outputs)
         return np.ascontiguousarray(by_tap.reshape(groups, inputs, outputs * points).swapaxes(1, 2))
 
-    def straight(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
-        spots = pixels.shape[1]
-        block = max(1, BLOCK // max(1, points * spots * pixels.itemsize))
-        for first in range(0, outputs, block):
-            last = min(first + block, outputs)
-            parts = scratch("parts", (last - first, points, *sizes), pixels.dtype)
-            np.matmul(matrix[first * points : last * points], pixels, out=parts.reshape((last - first) * points, spots))
+    def multiply_channels_first(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
+        pixel_count = pixels.shape[1]
+        block = max(1, BLOCK // max(1, points * pixel_count * pixels.itemsize))
+        for begin in range(0, outputs, block):
+            end = min(begin + block, outputs)
+            parts = thread_buffer("parts", (end - begin, points, *sizes), pixels.dtype)
+            np.matmul(matrix[begin * points : end * points], pixels, out=parts.reshape((end - begin) * points, pixel_count))
             for phase, taps in phases.items():
-                _place(parts, taps, phase, result[first:last], strides, begins)
+                _write_phase(parts, taps, phase, result[begin:end], strides, begins)
 
-    def turned(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
-        parts = scratch("parts", (*sizes, points, outputs), pixels.dtype)
+    def multiply_channels_last(pixels: np.ndarray, sizes: Sizes, matrix: np.ndarray, result: np.ndarray, begins: Sizes) -> None:
+        parts = thread_buffer("parts", (*sizes, points, outputs), pixels.dtype)
         np.matmul(pixels.T, matrix, out=parts.reshape(pixels.shape[1], points * outputs))
-        sums = scratch("sums", (*result.shape[1:], outputs), pixels.dtype)
+        sums = thread_buffer("sums", (*result.shape[1:], outputs), pixels.dtype)
         sums[...] = 0
         into = np.moveaxis(sums, -1, 0)
         for phase, taps in phases.items():
-            _place(np.moveaxis(parts, (-1, -2), (0, 1)), taps, phase, into, strides, begins)
+            _write_phase(np.moveaxis(parts, (-1, -2), (0, 1)), taps, phase, into, strides, begins)
         result[...] = into
 
     def run(x: np.ndarray, placed: TransposedWindows) -> np.ndarray:
         begins, out_sizes = placed.begins, placed.counts
         n, _, *sizes = x.shape
-        spots = math.prod(sizes)
+        pixel_count = math.prod(sizes)
         out = np.zeros((n, groups, outputs, *out_sizes), x.dtype)
-        turn = spots * _FEW <= outputs
+        use_channels_last = pixel_count * _FEW <= outputs
+        multiply = multiply_channels_last if use_channels_last else multiply_channels_first
         for image, result in zip(x, out, strict=True):
-            pixels = image.reshape(groups, inputs, spots)
-            for group, matrix in enumerate(matrices(turn)):
-                (turned if turn else straight)(pixels[group], sizes, matrix, result[group], begins)
+            pixels = image.reshape(groups, inputs, pixel_count)
+            for group, matrix in enumerate(matrices(use_channels_last)):
+                multiply(pixels[group], sizes, matrix, result[group], begins)
         return out.reshape(n, groups * outputs, *out_sizes)
 
     return run
 
 
-# Channels of the result for each pixel, from which on turning is worth it.
+# Channels of the result per pixel from which on channels last is faster.
 _FEW = 4
 
 
 def _phases(kernel: Sizes, strides: Sizes, dilations: Sizes) -> dict[tuple[int, ...], list[Tap]]:
-    """For each phase its taps: the number of each in the kernel and where it starts in the phase."""
+    """For each phase its taps: the index of each in the kernel and its offset in the phase."""
     phases: dict[tuple[int, ...], list[Tap]] = defaultdict(list)
-    for number, tap in enumerate(np.ndindex(*kernel)):
-        reach = [t * d for t, d in zip(tap, dilations, strict=True)]
-        phase = tuple(r % s for r, s in zip(reach, strides, strict=True))
-        phases[phase].append((number, tuple(r // s for r, s in zip(reach, strides, strict=True))))
+    for index, tap in enumerate(np.ndindex(*kernel)):
+        covered = [t * d for t, d in zip(tap, dilations, strict=True)]
+        phase = tuple(r % s for r, s in zip(covered, strides, strict=True))
+        phases[phase].append((index, tuple(r // s for r, s in zip(covered, strides, strict=True))))
     return dict(phases)
 
 
-def _place(parts: np.ndarray, taps: list[Tap], phase: Sizes, out: np.ndarray, strides: Sizes, begins: Sizes) -> None:
-    """Add up the taps of one phase and put it where it belongs in the result (O, out...)."""
+def _write_phase(parts: np.ndarray, taps: list[Tap], phase: Sizes, out: np.ndarray, strides: Sizes, begins: Sizes) -> None:
+    """Sum the taps of one phase and write them to their positions in the result (O, out...)."""
     summed, origin = _sum(parts, taps)
     into, source = [slice(None)], [slice(None)]
     for axis, (p, s, begin) in enumerate(zip(phase, strides, begins, strict=True)):
@@ -108,20 +109,20 @@ def _place(parts: np.ndarray, taps: list[Tap], phase: Sizes, out: np.ndarray, st
 
 
 def _sum(parts: np.ndarray, taps: list[Tap]) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The dense image of a phase, and where in the phase it starts."""
-    number, origin = taps[0]
+    """The dense image of a phase, and its offset in the phase."""
+    index, origin = taps[0]
     if len(taps) == 1:
-        return parts[:, number], origin
+        return parts[:, index], origin
     outputs, _, *sizes = parts.shape
-    reach = [size + max(start[axis] for _, start in taps) for axis, size in enumerate(sizes)]
+    covered = [size + max(start[axis] for _, start in taps) for axis, size in enumerate(sizes)]
     if parts.strides[0] == parts.itemsize:
-        image = np.moveaxis(scratch("phase", (*reach, outputs), parts.dtype), -1, 0)
+        image = np.moveaxis(thread_buffer("phase", (*covered, outputs), parts.dtype), -1, 0)
     else:
-        image = scratch("phase", (outputs, *reach), parts.dtype)
+        image = thread_buffer("phase", (outputs, *covered), parts.dtype)
     image[...] = 0
-    for number, start in taps:
-        place = tuple(slice(at, at + size) for at, size in zip(start, sizes, strict=True))
-        image[(slice(None), *place)] += parts[:, number]
+    for index, start in taps:
+        region = tuple(slice(at, at + size) for at, size in zip(start, sizes, strict=True))
+        image[(slice(None), *region)] += parts[:, index]
     return image, (0,) * len(sizes)
 
 

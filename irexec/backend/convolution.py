@@ -14,7 +14,7 @@ import numpy as np
 from irexec.backend.depthwise import prepare_depthwise
 from irexec.backend.registry import fast_kernel
 from irexec.backend.winograd import convolve_tiles, tile_count, transform_weights
-from irexec.backend.workspace import BLOCK, padded, scratch
+from irexec.backend.workspace import BLOCK, padded, thread_buffer
 from irexec.ir.facts import Fact
 from irexec.reference.windows import SlidingWindows, tap_slices, windows
 from irexec.schema.convolution import ConvolutionAttributes
@@ -22,8 +22,8 @@ from irexec.schema.convolution import ConvolutionAttributes
 Sizes = Sequence[int]
 Convolve = Callable[[np.ndarray, SlidingWindows], np.ndarray]
 
-# Below this many tiles the 36 products of Winograd wait for their weights; below this many channels the tile transforms cost more
-# than the products save.
+# Below this many tiles the 36 products of Winograd are bound by loading their weights; below this many channels the tile
+# transforms cost more than the products save.
 MINIMUM_TILES = 9
 MINIMUM_CHANNELS = 24
 
@@ -55,7 +55,7 @@ def _equal_outputs(weights: np.ndarray) -> np.ndarray | None:
     """For each output channel the first that has the same weights; None where most have weights of their own.
 
     Equal channels are computed once, not only to save work: a product may round the rows of its blocks
-    differently, and what follows (a Softmax of very large numbers) may tell them apart.
+    differently, and a later operation (a Softmax of very large values) may amplify the difference.
     """
     seen: dict[bytes, int] = {}
     first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(weights)]
@@ -95,7 +95,7 @@ def _compact(x: np.ndarray) -> np.ndarray:
     """``x`` itself if it is contiguous, else a copy in a thread-local buffer."""
     if x.flags.c_contiguous:
         return x
-    copy = scratch("columns", x.shape, x.dtype)
+    copy = thread_buffer("columns", x.shape, x.dtype)
     np.copyto(copy, x)
     return copy
 
@@ -117,7 +117,7 @@ def _by_columns(weights: np.ndarray, strides: Sizes, dilations: Sizes) -> Convol
             view = windows(padded(image, *placed.pads), kernel, strides, dilations, counts).transpose(points_first)
             for first in range(0, counts[0], rows):
                 part = view[(slice(None),) * (1 + rank) + (slice(first, first + rows),)]
-                columns = scratch("columns", part.shape, x.dtype)
+                columns = thread_buffer("columns", part.shape, x.dtype)
                 np.copyto(columns, part)
                 span = part.shape[1 + rank] * per_row
                 block = result[:, :, first * per_row : first * per_row + span]

@@ -19,7 +19,7 @@ import numpy as np
 # Imported by name: the steps of a small network are so short that looking up np.add shows.
 from numpy import add, divide, exp, multiply, subtract, tanh
 
-from irexec.backend.workspace import scratch
+from irexec.backend.workspace import thread_buffer
 
 Product = Callable[[np.ndarray], object]
 
@@ -174,8 +174,8 @@ def _project(packed: PackedWeights, inputs: Sequence[np.ndarray], start: int, st
     batch, _, size = inputs[0].shape
     steps = stop - start
     rows, width = packed.inputs.shape[2], packed.recurrence[0].shape[-1]
-    gates = scratch("gates", (steps, rows // width, len(inputs), width, batch), inputs[0].dtype)
-    product = scratch("projection", (batch * steps, rows), inputs[0].dtype)
+    gates = thread_buffer("gates", (steps, rows // width, len(inputs), width, batch), inputs[0].dtype)
+    product = thread_buffer("projection", (batch * steps, rows), inputs[0].dtype)
     for d, x in enumerate(inputs):
         np.matmul(x[:, start:stop].reshape(batch * steps, size), packed.inputs[d], out=product)
         np.add(product, packed.bias[d], out=product)

@@ -29,7 +29,7 @@ class Blas:
 
 @functools.cache
 def blas() -> Blas | None:
-    """The BLAS that NumPy's wheel carries; None where it cannot be told how many threads to use."""
+    """The BLAS that NumPy's wheel carries; None where its number of threads cannot be set."""
     package = Path(np.__file__).parent
     folders = (package.parent / "numpy.libs", package / ".libs", package / ".dylibs")
     for library in (file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()) if "openblas" in file.name):

@@ -1,7 +1,7 @@
 """Winograd's F(4x4, 3x3): sixteen results of a 3x3 convolution from 36 products instead of 144.
 
 Both tile transforms are one product with a Kronecker matrix, the products in between are 36 matrix products.
-The error against the direct way is about 1e-5 of the largest result in float32. Source: Lavin and Gray, "Fast
+The error against direct convolution is about 1e-5 of the largest result in float32. Source: Lavin and Gray, "Fast
 Algorithms for Convolutional Neural Networks", with the points 0, 1, -1, 2, -2.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.backend.workspace import BLOCK, padded, scratch
+from irexec.backend.workspace import BLOCK, padded, thread_buffer
 from irexec.reference.windows import Pads
 
 _INPUT = np.array(
@@ -61,11 +61,11 @@ def convolve_tiles(x: np.ndarray, transformed: np.ndarray, pads: Pads) -> np.nda
 
 
 def _tiles(image: np.ndarray, down: int, across: int) -> np.ndarray:
-    """The 6x6 tiles of (I, H, W), four apart, as (36, I * tiles)."""
+    """The 6x6 tiles of (I, H, W), with stride 4, as (36, I * tiles)."""
     channels = len(image)
     c, y, x = image.strides
     view = np.lib.stride_tricks.as_strided(image, (6, 6, channels, down, across), (y, x, c, 4 * y, 4 * x), writeable=False)
-    tiles = scratch("tiles", view.shape, image.dtype)
+    tiles = thread_buffer("tiles", view.shape, image.dtype)
     np.copyto(tiles, view)
     return tiles.reshape(36, channels * down * across)
 
@@ -74,18 +74,18 @@ def _multiply(tiles: np.ndarray, transformed: np.ndarray) -> np.ndarray:
     """(36, I * tiles) to (16, O * tiles)."""
     _, outputs, inputs = transformed.shape
     count = tiles.shape[1] // inputs
-    spread = np.matmul(_TILES_IN, tiles, out=scratch("spread", tiles.shape, tiles.dtype))
-    products = scratch("products", (36, outputs, count), tiles.dtype)
+    spread = np.matmul(_TILES_IN, tiles, out=thread_buffer("spread", tiles.shape, tiles.dtype))
+    products = thread_buffer("products", (36, outputs, count), tiles.dtype)
     np.matmul(transformed, spread.reshape(36, inputs, count), out=products)
-    gathered = scratch("tiles", (16, outputs * count), tiles.dtype)
+    gathered = thread_buffer("tiles", (16, outputs * count), tiles.dtype)
     return np.matmul(_TILES_OUT, products.reshape(36, outputs * count), out=gathered)
 
 
 def _untile(gathered: np.ndarray, out: np.ndarray, down: int, across: int) -> None:
-    """Put the 4x4 results of (16, O * tiles) where they belong in (O, rows, width); what reaches beyond is left out."""
+    """Write the 4x4 results of (16, O * tiles) to their positions in (O, rows, width); what is beyond the border is dropped."""
     outputs, height, width = out.shape
     results = gathered.reshape(4, 4, outputs, down, across)
     for y in range(min(4, height)):
         for x in range(min(4, width)):
-            place = out[:, y::4, x::4]
-            place[...] = results[y, x, :, : place.shape[1], : place.shape[2]]
+            region = out[:, y::4, x::4]
+            region[...] = results[y, x, :, : region.shape[1], : region.shape[2]]

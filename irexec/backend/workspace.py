@@ -1,4 +1,4 @@
-"""Scratch memory that a thread keeps, so that kernels do not ask the system for pages on every call.
+"""Thread-local buffers, so that kernels do not ask the system for pages on every call.
 
 A buffer belongs to the thread and to the purpose it was asked for; it is valid until the same thread asks again
 for the same purpose. Kernels cut their work into blocks, so that no buffer grows far beyond ``BLOCK`` bytes.
@@ -18,7 +18,7 @@ BLOCK = 4 << 20
 _KEPT = threading.local()
 
 
-def scratch(purpose: str, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+def thread_buffer(purpose: str, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """An uninitialised C-contiguous array."""
     size = math.prod(shape) * dtype.itemsize
     buffers: dict[str, np.ndarray] = _KEPT.__dict__.setdefault("buffers", {})
@@ -29,12 +29,12 @@ def scratch(purpose: str, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def padded(x: np.ndarray, begins: Sequence[int], ends: Sequence[int]) -> np.ndarray:
-    """``x`` with its last axes padded by zeros, in scratch memory; ``x`` itself where there is nothing to pad."""
+    """``x`` with its last axes padded by zeros, in a thread-local buffer; ``x`` itself where there is nothing to pad."""
     if not any(begins) and not any(ends):
         return x
     lead = x.ndim - len(begins)
     sizes = [size + b + e for size, b, e in zip(x.shape[lead:], begins, ends, strict=True)]
-    buffer = scratch("padded", (*x.shape[:lead], *sizes), x.dtype)
+    buffer = thread_buffer("padded", (*x.shape[:lead], *sizes), x.dtype)
     for axis, (b, e) in enumerate(zip(begins, ends, strict=True), lead):
         before = (slice(None),) * axis
         buffer[(*before, slice(0, b))] = 0

@@ -1,4 +1,4 @@
-"""Errors of kernels with the place where they were raised."""
+"""Errors of kernels with the location where they were raised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irexec.schema.opdef import OpDef
 
 
 def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any]) -> Any:
-    """The kernel's result, or its OpError with the node's place."""
+    """The kernel's result, or its OpError with the node's location."""
     try:
         return definition(*inputs, **attributes)
     except NodeError:
@@ -23,7 +23,7 @@ def located(node: Node, definition: OpDef, inputs: Sequence[np.ndarray], attribu
 
 
 def node_error(node: Node, inputs: Sequence[Any], error: IrexecError) -> NodeError:
-    """An error of a kernel with its place and the inputs it met."""
+    """An error of a kernel with its location and its inputs."""
     line = "" if node.line is None else f", line {node.line}"
     given = ", ".join(f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else str(x) for x in inputs)
     place = f"layer {node.id} {node.name!r} ({node.type} of {node.version or 'no version'}{line})"

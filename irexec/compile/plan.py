@@ -1,8 +1,8 @@
 """From a graph to a plan: steps in order, on numbered slots, each freed at its last use.
 
 A plan is immutable and knows no state, so that threads can share it. With ``optimize`` what can be
-computed now is (constants folded), and operations bind their fast ways; without, every step is the
-plain kernel.
+computed now is (constants folded), and fast kernels are selected; without, every step is the
+reference kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from irexec.schema.registry import resolve
 
 
 def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = None, *, optimize: bool = True) -> Plan:
-    """Plan the computation of ``targets`` (the Results, unless told) and of everything that has an effect.
+    """Plan the computation of ``targets`` (by default the Results) and of everything that has an effect.
 
     Raises:
         NodeError, UnsupportedError, ModelError: as far as inference has not found it already.
@@ -208,8 +208,8 @@ def _check(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None
 
 
 def _with(function: Callable[..., Any], attributes: dict[str, Any]) -> Callable[..., Any]:
-    def call(*inputs: Any, **handed: Any) -> Any:
-        return function(*inputs, **attributes, **handed)
+    def call(*inputs: Any, **injected: Any) -> Any:
+        return function(*inputs, **attributes, **injected)
 
     return call
 
