@@ -12,7 +12,9 @@ from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
 from irexec.ir.facts import Fact
+from irexec.ops.arithmetic import check_numeric
 from irexec.reference.elementwise import cubic_tanh, elu, gelu, swish
+from irexec.reference.integers import through_float
 from irexec.reference.special import erf
 from irexec.schema.registry import op
 from irexec.schema.rules import check_float, check_scalar, normalize_axis, same_element
@@ -42,13 +44,13 @@ def _clamp_1_facts(data: Fact, *, min: float, max: float) -> Fact:
 
 @op("Elu", since=1, widen=True, tolerance=2e-6)
 def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere. Source: Elu-1."""
-    return elu(data, alpha)
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere; results of integers are rounded. Source: Elu-1."""
+    return through_float(lambda x: elu(x, alpha), data)
 
 
 @elu_1.shape_rule
 def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
-    check_float(data, "data")
+    check_numeric(data)
     return Fact(data.element, data.shape)
 
 

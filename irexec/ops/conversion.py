@@ -8,15 +8,16 @@ from irexec.dtypes.elements import Element, element_of
 from irexec.dtypes.rounding import round_to
 from irexec.errors import check
 from irexec.ir.facts import Fact
+from irexec.reference.integers import truncated
 from irexec.schema.registry import op
 
 
 def converted(data: np.ndarray, to: Element) -> np.ndarray:
-    """The numbers of ``data`` as numbers of another element type, in its carrier.
+    """The values of ``data`` converted to another element type, in its carrier.
 
-    As OpenVINO's reference does: floats are cut to integers towards zero, integers keep the low bits
+    As OpenVINO's reference does: floats are truncated to integers, integers keep the low bits
     of the type; whatever is not 0 becomes true, NaN included. A float beyond the range of 64 bits
-    becomes the least i64 first. f64 becomes f16 by way of f32, so rounded twice.
+    becomes the minimum of i64 first. f64 becomes f16 by way of f32, so rounded twice.
     """
     if data.dtype == object:
         return data
@@ -32,26 +33,9 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
 
 def _integers(data: np.ndarray, to: Element) -> np.ndarray:
     if data.dtype.kind == "f":
-        data = _cut(data, to)
+        data = truncated(data, to.carrier)
     whole = data.astype(to.carrier) if data.dtype != to.carrier else data
     return whole if to.native else round_to(to, whole)
-
-
-def _cut(data: np.ndarray, to: Element) -> np.ndarray:
-    """Towards zero, through the integer type that x86 converts by; what does not fit becomes its least number."""
-    if data.dtype == np.float16:
-        # The bounds below do not fit f16.
-        data = data.astype(np.float32)
-    if to.name == "u64":
-        big = data >= 2.0**63
-        with np.errstate(invalid="ignore"):
-            low = np.where(big, 0, data).astype(np.int64).astype(np.uint64)
-            high = np.where(big & (data < 2.0**64), data, 0).astype(np.uint64)
-        return np.where(big, high, low)
-    through = np.dtype(np.int64) if to.bits > 32 or to.name == "u32" else np.dtype(np.int32)
-    limit = 2.0 ** (8 * through.itemsize - 1)
-    fits = (data >= -limit) & (data < limit)
-    return np.where(fits, np.where(fits, data, 0).astype(through), np.iinfo(through).min).astype(through)
 
 
 def _check_kinds(data: Fact, to: Element | None) -> None:
@@ -62,7 +46,7 @@ def _check_kinds(data: Fact, to: Element | None) -> None:
 
 @op("Convert", since=1, symbolic=True, view=True)
 def convert_1(data: np.ndarray, *, destination_type: Element) -> np.ndarray:
-    """``data`` as numbers of ``destination_type``; see ``converted`` for how. Source: Convert-1."""
+    """``data`` converted to ``destination_type``; ``converted`` says how. Source: Convert-1."""
     return converted(data, destination_type) if data.dtype != object else data.copy()
 
 
@@ -74,7 +58,7 @@ def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
 
 @op("ConvertLike", since=1)
 def convert_like_1(data: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """``data`` as numbers of the element type of ``like``. Source: ConvertLike-1."""
+    """``data`` converted to the element type of ``like``. Source: ConvertLike-1."""
     result = converted(data, element_of(like.dtype))
     return result.copy() if result is data else result
 

@@ -50,6 +50,37 @@ ROWS += [
     case("Round", 5, typed("i32", [3, -4]), mode="half_to_even", gives=np.array([3, -4], np.int32), id="i32"),
     facts_case("Round", 5, "f32[?,2..5]", mode="half_to_even", id="dynamic"),
 ]
+# Functions of integers: results are rounded to nearest, halves to even; bytes saturate. OpenVINO says what they give.
+AROUND_ZERO = [-8, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 8]
+OF_INTEGERS = {
+    "Acos": [-1, 0, 1], "Asin": [-1, 0, 1], "Atanh": [0, 0, 0], "Acosh": [1, 2, 3, 5, 100], "Log": [1, 2, 3, 4, 5, 100],
+    "Sqrt": [0, 1, 2, 3, 7, 8, 100], **dict.fromkeys(("Exp", "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Erf"), AROUND_ZERO),
+    **dict.fromkeys(("Sigmoid", "HSigmoid", "HSwish"), AROUND_ZERO),
+}  # fmt: skip
+# Constant folding truncates these, the CPU plugin rounds them as all others: what the plugin gives for i32.
+ROUNDED_BY_THE_PLUGIN = {
+    "Exp": [0, 0, 0, 0, 0, 0, 1, 3, 7, 20, 55, 148, 2981],
+    "Log": [0, 1, 1, 1, 2, 5],
+    "Sin": [-1, 1, 1, 0, -1, -1, 0, 1, 1, 0, -1, -1, 1],
+    "Asin": [-2, 0, 2],
+}
+for op, values in OF_INTEGERS.items():
+    since = DOMAINS[op][0]
+    for kind in ("i8", "u8", "i32", "i64", "u32"):
+        signed = kind[0] == "i"
+        given = typed(kind, [value for value in values if signed or value >= 0])
+        results = ROUNDED_BY_THE_PLUGIN.get(op) if kind in ("i32", "i64", "u32") else None
+        # Both of OpenVINO's implementations keep the low bits of a negative result.
+        if results is not None and not signed:
+            results = [result & 0xFFFFFFFF for value, result in zip(values, results, strict=True) if value >= 0]
+        ROWS.append(case(op, since, given, gives=None if results is None else typed(kind, results), id=f"{kind} rounded"))
+ROWS += [
+    case("Sqrt", 1, typed("i32", [-1, -4]), id="i32 without a real root"),
+    case("Exp", 1, typed("i8", [5, 6, 20]), id="i8 saturates"),
+    case("Cosh", 1, typed("u8", [6, 7, 20]), id="u8 saturates"),
+    *(refuses(op, DOMAINS[op][0], "i32[3]", says="data has element type i32", id="integers") for op in ("Mish", "SoftPlus", "SoftSign")),
+    refuses("ErfInv", 17, "i32[3]", says="data has element type i32", id="integers"),
+]
 # ErfInv: the plugin's approximation is out by 1 in 2,000 near the ends; these are scipy.special.erfinv of float32 numbers.
 ROWS += [
     case(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.oracle.draw import FLOATS, INTEGERS, NUMBERS, Draw, Shape, Table, model
 from tests.support.cases import Case, Typed, typed
 
@@ -100,11 +102,13 @@ def select(d: Draw, type: str, since: int) -> Case:
 _EVERYWHERE = {
     "Abs": 1, "Ceiling": 1, "Floor": 1, "Negative": 1, "Relu": 1, "Sign": 1,
 }  # fmt: skip
-_OF_FLOATS = {
-    "Atan": 1, "Asinh": 4, "Cos": 1, "Cosh": 1, "Erf": 1, "Exp": 1, "HSigmoid": 5, "HSwish": 4, "Mish": 4, "Sigmoid": 1,
-    "Sin": 1, "Sinh": 1, "SoftPlus": 4, "SoftSign": 9, "Tan": 1, "Tanh": 1, "Gelu": 2, "IsFinite": 10, "IsNaN": 10,
+# Functions whose results of integers are rounded.
+_ROUNDED = {
+    "Atan": 1, "Asinh": 4, "Cos": 1, "Cosh": 1, "Erf": 1, "Exp": 1, "HSigmoid": 5, "HSwish": 4, "Sigmoid": 1,
+    "Sin": 1, "Sinh": 1, "Tan": 1, "Tanh": 1,
 }  # fmt: skip
-# The numbers for which there is an answer.
+_OF_FLOATS = {"Mish": 4, "SoftPlus": 4, "SoftSign": 9, "Gelu": 2, "IsFinite": 10, "IsNaN": 10}
+# The values for which the function is defined; it takes integers too.
 _BETWEEN = {
     ("Acos", 1): (-1, 1),
     ("Asin", 1): (-1, 1),
@@ -125,10 +129,18 @@ def of_floats(d: Draw, type: str, since: int) -> Case:
     return model(type, since, d.special(d.shape(), low=-8, high=8))
 
 
+@DRAWS.row(*_ROUNDED.items())
+def rounded(d: Draw, type: str, since: int) -> Case:
+    return model(type, since, d.special(d.shape(), _WIDE, low=-8, high=8))
+
+
 @DRAWS.row(*_BETWEEN)
 def between(d: Draw, type: str, since: int) -> Case:
     low, high = _BETWEEN[type, since]
-    return model(type, since, d.special(d.shape(), low=low, high=high))
+    kind = d.pick(*_WIDE)
+    if kind in INTEGERS:
+        return model(type, since, d.tensor(d.shape(), kind, math.ceil(low), math.floor(high)))
+    return model(type, since, d.special(d.shape(), kind, low, high))
 
 
 @DRAWS.row(("Round", 5))
@@ -149,7 +161,7 @@ def gelu(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("Elu", 1))
 def elu(d: Draw, type: str, since: int) -> Case:
-    return model(type, since, d.special(d.shape()), alpha=d.pick(0.5, 1.0, 2.5, 0.0))
+    return model(type, since, d.special(d.shape(), _WIDE), alpha=d.pick(0.5, 1.0, 2.5, 0.0))
 
 
 @DRAWS.row(("Clamp", 1))
@@ -167,16 +179,18 @@ def swish(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("HardSigmoid", 1), ("Selu", 1))
 def two_constants(d: Draw, type: str, since: int) -> Case:
-    data = d.special(d.shape())
+    data = d.special(d.shape(), _WIDE if type == "HardSigmoid" else FLOATS)
     kind = data.element.name
-    first, second = d.pick((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
+    first, second = d.pick(
+        *((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1)) if kind in INTEGERS else ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
+    )
     one = d.chance(0.2) and type == "Selu"
     return model(type, since, data, typed(kind, [first] if one else first), typed(kind, [second] if one else second))
 
 
 @DRAWS.row(("PRelu", 1))
 def prelu(d: Draw, type: str, since: int) -> Case:
-    data = d.special(d.shape(1, 4, 0))
+    data = d.special(d.shape(1, 4, 0), _WIDE)
     shape = list(data.array.shape)
     slopes = [[1], d.shrunk(shape), shape[-1:], *([shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]] if len(shape) > 1 else [])]
     return model(type, since, data, d.tensor(d.pick(*slopes), data.element.name))

@@ -203,7 +203,7 @@ def convert(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15))
 def embedding_bag_offsets(d: Draw, type: str, since: int) -> Case:
-    table = d.tensor([d.size(1, 5), *d.shape(0, 2, 0)], ("f32", "f32", "f16"))
+    table = d.tensor([d.size(1, 5), *d.shape(0, 2, 0)], ("f32", "f32", "f16", "i32"))
     count, bags = d.size(1, 6), d.size(1, 4)
     kind = d.pick(("i64",), ("i32",))
     indices = d.ints(d.rng.integers(0, table.array.shape[0], [count]), kind)
@@ -217,7 +217,7 @@ def embedding_bag_offsets(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15))
 def embedding_bag_packed(d: Draw, type: str, since: int) -> Case:
-    table = d.tensor([d.size(1, 5), *d.shape(1, 2, 0)], ("f32", "f32", "f16"))
+    table = d.tensor([d.size(1, 5), *d.shape(1, 2, 0)], ("f32", "f32", "f16", "i32"))
     indices = d.ints(d.rng.integers(0, table.array.shape[0], d.sizes(2)))
     reduction = d.pick(None, "sum", "mean") if since == 15 else None
     weights = d.tensor(indices.array.shape, table.element.name) if reduction != "mean" and d.chance() else None
@@ -226,7 +226,7 @@ def embedding_bag_packed(d: Draw, type: str, since: int) -> Case:
 
 @DRAWS.row(("EmbeddingSegmentsSum", 3))
 def embedding_segments_sum(d: Draw, type: str, since: int) -> Case:
-    table = d.tensor([d.size(1, 5), *d.shape(1, 2, 0)], ("f32", "f32", "f16"))
+    table = d.tensor([d.size(1, 5), *d.shape(1, 2, 0)], ("f32", "f32", "f16", "i32"))
     count, segments = d.size(1, 6), d.size(1, 5)
     kind = d.pick(("i64",), ("i32",))
     indices = d.ints(d.rng.integers(0, table.array.shape[0], [count]), kind)

@@ -116,7 +116,7 @@ def pool(d: Draw, type: str, since: int) -> Case:
 @DRAWS.row(("AdaptiveAvgPool", 8), ("AdaptiveMaxPool", 8))
 def adaptive(d: Draw, type: str, since: int) -> Case:
     rank = d.pick(1, 2, 2, 3)
-    data = d.tensor([*d.sizes(2, 1, 3), *d.sizes(rank, 1, 8)], ("f32", "f32", "f16", "bf16"))
+    data = d.tensor([*d.sizes(2, 1, 3), *d.sizes(rank, 1, 8)], ("f32", "f32", "f16", "bf16", "i32", "u8", "i8"))
     # The plugin has no i64 indices.
     kind = {"index_element_type": d.pick(None, "i64", *["i32"] * 6)} if type == "AdaptiveMaxPool" else {}
     return model(type, since, data, d.ints(d.sizes(rank, 1, 8)), **kind)
