@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from irexec.analysis.model import Model, ShapeLike
+from irexec.analysis.model import Model
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.ir.dims import PartialShape
+from irexec.ir.shape_text import ShapeLike, parse_named_shape
 
 
 def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None = None) -> Model:
@@ -16,8 +17,7 @@ def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None =
 
     Args:
         model: the path of an .onnx file, or an onnx.ModelProto.
-        inputs: shapes for inputs by name, in place of those that the model declares: sequences of int | Dim,
-            or text such as "1,3,?,2..5".
+        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them.
 
     Raises:
         ConversionError: the file cannot be read, is no sound model, or has operators that cannot be
@@ -32,20 +32,15 @@ def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None =
 
 
 def parse_input_spec(text: str) -> tuple[str, PartialShape]:
-    """A name and a shape from text such as ``x[1,3,?,2..8]``.
+    """A name and a shape from text such as ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``.
 
     Raises:
         InputError: the text is not of that form.
     """
-    from irexec.analysis.model import parse_partial_shape
-
-    name, bracket, shape = text.rpartition("[")
-    if not bracket or not name or not shape.endswith("]"):
-        raise InputError(f"{text!r} is not of the form name[1,3,?,2..8]")
     try:
-        return name, parse_partial_shape(shape[:-1])
+        return parse_named_shape(text)
     except OpError as error:
-        raise InputError(f"{text!r}: {error}") from None
+        raise InputError(str(error)) from None
 
 
 __all__ = ["convert", "parse_input_spec"]

@@ -8,7 +8,7 @@ result = compiled({"x": array})
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, Port
 from irexec.analysis.validate import validate
-from irexec.api import read_model, save_model
+from irexec.api import compile_model, read_model, save_model
 from irexec.dtypes.elements import BF16 as bf16
 from irexec.dtypes.elements import BOOLEAN as boolean
 from irexec.dtypes.elements import F4E2M1 as f4e2m1
@@ -38,7 +38,8 @@ from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir.dims import Dim
 from irexec.ir.findings import Finding
-from irexec.runtime.session import CompiledModel, Outputs, Session, compile_model
+from irexec.runtime.outputs import Outputs
+from irexec.runtime.session import CompiledModel, Session
 
 __version__ = "0.1.0"
 

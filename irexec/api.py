@@ -1,4 +1,4 @@
-"""Reading and saving models: the public functions over io and analysis."""
+"""Reading, saving and compiling models: the public functions over io, analysis and runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 from irexec import io
 from irexec.analysis.model import Model, check_model
+from irexec.errors import InputError
 from irexec.ir import graph as ir
+from irexec.runtime.session import CompiledModel
 
 
 def read_model(model: io.ModelSource, weights: io.WeightsSource = None) -> Model:
@@ -36,3 +38,25 @@ def save_model(model: ir.Model, path: str | Path) -> None:
     """
     check_model(model)
     io.write(model, Path(path))
+
+
+def compile_model(
+    model: ir.Model | io.ModelSource, weights: io.WeightsSource = None, *, threads: int | None = None, optimize: bool = True
+) -> CompiledModel:
+    """Make a model ready to run.
+
+    Args:
+        model: a model, or what read_model takes. It is copied: changing it afterwards changes nothing.
+        weights: as for read_model, where ``model`` is not a model yet.
+        threads: how many threads BLAS may use; None leaves NumPy's choice.
+        optimize: fold constants and use fast kernels; without, only reference kernels run.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError: the model cannot be read or run.
+        InputError: an argument is wrong.
+    """
+    if not isinstance(model, ir.Model):
+        model = read_model(model, weights)
+    elif weights is not None:
+        raise InputError("weights are given for a model that has its own")
+    return CompiledModel(model, threads=threads, optimize=optimize)

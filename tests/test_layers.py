@@ -23,8 +23,8 @@ _LAYERS: dict[str, set[str]] = {
 _LAYERS["analysis"] = {"errors", "dtypes", "ir", "reference", "schema", "ops"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
-# The public functions over io, which tools call as users do.
-_LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis"}
+# The public functions over io and runtime, which tools call as users do.
+_LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools"}

@@ -12,10 +12,11 @@ from converters.onnx.load import load, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
-from irexec.analysis.model import Model, ShapeLike, partial_shape
+from irexec.analysis.model import Model, partial_shape
 from irexec.errors import ConversionError, InputError, UnsupportedError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.graph import Value
+from irexec.ir.shape_text import ShapeLike
 
 
 def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, ShapeLike]) -> Model:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.analysis.model import Model, declare
+from irexec.analysis.model import Model, declare, partial_shape
 from irexec.analysis.shape_inference import ShapeInference
-from irexec.dtypes.elements import Element, element_of
+from irexec.dtypes.elements import Element, ElementLike, as_element, element_of
 from irexec.dtypes.packing import pack, packed_size
 from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Bytes, Constant, constant_value
-from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
-from irexec.ir.shape_text import write_shape
-from irexec.schema.attributes import REQUIRED, write_attribute
+from irexec.ir.shape_text import ShapeLike, write_shape
+from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import newest, resolve
 
@@ -37,28 +36,32 @@ class Builder:
         self.graph = Graph(name)
         self._inference = ShapeInference(tolerant=False)
         self._names: set[str] = set()
+        self._result_names: list[tuple[Value, str]] = []
 
     def parameter(
-        self, element: Element, shape: PartialShape, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None
+        self, element: ElementLike, shape: ShapeLike, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None
     ) -> Value:
-        """An input of the model; a Dim's symbol is kept in its fact but cannot be written.
+        """An input of the model.
 
-        ``value`` is what is known of the numbers that the Parameter of a body will have.
+        Args:
+            element: the element type: irexec.f32, "f32", np.float32.
+            shape: as Model.reshape takes it. A Dim's symbol is kept in its fact but cannot be written.
+            name: the layer's name.
+            names: its tensor names; the layer's name unless given.
+            value: what is known of the values that the Parameter of a body will have.
         """
-        node = self._node("Parameter", "opset1", name, {"shape": write_shape(shape), "element_type": element.name})
-        return self._output(node, 0, Fact(element, shape, value), names)
+        kind, sizes = as_element(element), partial_shape(name, shape)
+        node = self._node("Parameter", "opset1", name, {"shape": write_shape(sizes), "element_type": kind.name})
+        return self._output(node, 0, Fact(kind, sizes, value), names)
 
-    def constant(self, array: Any, element: Element | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
-        """A constant: Python ints are i64 and floats f32 unless ``element`` says otherwise.
-
-        ``array`` holds values of the element's carrier; they are packed here.
-        """
-        values = _array(array, element)
-        kind = element or element_of(values.dtype)
-        return self.raw_constant(packed(values, kind), name, names)
+    def constant(self, array: Any, element: ElementLike | None = None, name: str | None = None, names: Sequence[str] = ()) -> Value:
+        """A constant with a copy of the values in ``array``: Python ints are i64 and floats f32 unless ``element`` says otherwise."""
+        values = _array(array, None if element is None else as_element(element))
+        kind = element_of(values.dtype) if element is None else as_element(element)
+        return self.raw_constant(packed(values.astype(kind.carrier), kind), name, names)
 
     def raw_constant(self, constant: Constant, name: str | None = None, names: Sequence[str] = ()) -> Value:
-        """A constant whose packed bytes are there already, perhaps in a file."""
+        """A constant of bytes that are packed already, perhaps in a file."""
         attributes = {"element_type": constant.element.name, "shape": write_attribute(constant.shape)}
         node = self._node("Constant", "opset1", name or "Constant", attributes)
         node.constant = constant
@@ -75,17 +78,17 @@ class Builder:
         bodies: Mapping[str, Body] | None = None,
         **attributes: Any,
     ) -> Any:
-        """Add an operation: its Value, or a tuple of Values where its facts rule gives a tuple.
+        """Add an operation: its Value, or a tuple of Values where its shape rule gives a tuple.
 
         Args:
             type: the operation type.
             inputs: values; numbers and arrays become constants; trailing None are left out.
-            version: the opset (or namespace) of the operation; the newest unless told.
+            version: the opset (or namespace) of the operation; the newest unless given.
             name: the layer's name; made unique if it is taken.
             names: tensor names of the first output.
             bodies: by the IR's element name; their port maps say how many outputs there are, and what
                 their layers declare becomes what follows from the inputs.
-            attributes: by the kernel's parameter name; defaults are written too.
+            attributes: by the kernel's parameter name; defaults are written too. Element types as for ``parameter``.
 
         Raises:
             NodeError: the inputs or attributes are wrong.
@@ -102,8 +105,10 @@ class Builder:
         return self._infer(node, names)
 
     def result(self, value: Value, name: str | None = None) -> Node:
-        """An output of the model."""
+        """An output of the model; ``name`` is also its tensor name if it has none."""
         node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})
+        if name is not None:
+            self._result_names.append((value, node.name))
         node.ports.append(Input(value, value.fact))
         return node
 
@@ -113,11 +118,11 @@ class Builder:
         node.name = self._unique(name)
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value, its number included."""
+        """What is known of a value, its contents included."""
         return self._inference.inference.facts[value]
 
     def constant_array(self, value: Value) -> np.ndarray | None:
-        """The numbers of a constant of any size; None for a value that is no constant."""
+        """The contents of a constant of any size; None for a value that is not a constant."""
         return None if value.node.constant is None else constant_value(value.node.constant)
 
     def drop_unused(self) -> None:
@@ -134,8 +139,24 @@ class Builder:
             node.id = number
 
     def model(self) -> Model:
-        """The model built."""
+        """The model built so far. Inputs and outputs without tensor names get those of their layers."""
+        self._name_inputs_and_outputs()
         return Model(name=self.graph.name, nodes=self.graph.nodes)
+
+    def _name_inputs_and_outputs(self) -> None:
+        """OpenVINO finds inputs and outputs by tensor names, which must be unique in a model."""
+        wanted = [(node.outputs[0], node.name) for node in self.graph.parameters]
+        wanted += self._result_names
+        wanted += [(value, _tensor_name(value)) for node in self.graph.results for value in node.inputs if value is not None]
+        unnamed = {value for value, _ in wanted if not value.names}
+        taken = {name for node in self.graph.nodes for value in node.outputs for name in value.names}
+        # The name that a user gave comes before the layer's.
+        given = {value for value, _ in self._result_names}
+        for i, (value, name) in enumerate(wanted):
+            is_default = i >= len(self.graph.parameters) + len(self._result_names)
+            if value in unnamed and name not in taken and not (is_default and (value in given or value.names)):
+                value.names.append(name)
+                taken.add(name)
 
     def _operand(self, type: str, operand: Operand | None) -> Value:
         if operand is None:
@@ -185,9 +206,14 @@ def _mapped_outputs(node: Node) -> int:
     return max(0, max(last, default=-1) + 1 - len(node.ports))
 
 
+def _tensor_name(value: Value) -> str:
+    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
+
+
 def packed(array: np.ndarray, element: Element) -> Constant:
-    """A constant of numbers in the carrier of their element type."""
-    raw = pack(element, array)
+    """A constant of values in the carrier of their element type; it may share the array's memory, which must not change any more."""
+    raw = pack(element, array).view()
+    raw.flags.writeable = False
     return Constant(element, array.shape, Bytes(raw), raw.nbytes)
 
 
@@ -223,9 +249,13 @@ def _attribute_texts(definition: OpDef, given: Mapping[str, Any]) -> dict[str, s
         if value is REQUIRED:
             raise ModelError(f"{definition.type} of {definition.version} needs the attribute {attribute.name}")
         if value is not None:
-            texts[attribute.name] = _text(value)
+            texts[attribute.name] = _text(attribute, value)
     return texts
 
 
-def _text(value: Any) -> str:
-    return value.name if isinstance(value, Element) else write_attribute(value)
+def _text(attribute: Attribute, value: Any) -> str:
+    """The text of an attribute; an element type may be given as any of its names."""
+    is_element = Element in (attribute.annotation, *get_args(attribute.annotation))
+    if isinstance(value, Element | np.dtype | type) or (is_element and value not in UNKNOWN_ELEMENT):
+        return as_element(value).name
+    return write_attribute(value)

@@ -1,4 +1,4 @@
-"""The model as its users see it: inputs, outputs and reshape, which need inference."""
+"""The model as its users see it: inputs, outputs and reshape, which need shape inference."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, OpError
 from irexec.ir import graph as ir
-from irexec.ir.dims import ANY, Dim, PartialShape, Size, shape_text
+from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.shape_text import parse_shape, write_shape
-
-ShapeLike = str | Sequence[Size] | None
+from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 
 
 @dataclass(frozen=True)
@@ -25,8 +21,8 @@ class Port:
     """One input or output of a model.
 
     Attributes:
-        name: what to call it: its first tensor name, else its layer's name.
-        names: every name it answers to: tensor names, layer name.
+        name: its first tensor name, else its layer's name.
+        names: every name by which it can be given: tensor names, layer name.
         element: the element type; None if it cannot be inferred.
         shape: the partial shape; None if its rank is not known.
         node: the Parameter or Result.
@@ -45,9 +41,12 @@ class Port:
         """What is copied and pickled: the node goes without the graph around it."""
         return vars(self) | {"node": self.node.detached()}
 
+    def __repr__(self) -> str:
+        return f"<Port {self}>"
+
 
 class Model(ir.Model):
-    """An IR: the layer graph, with what inference says of its inputs and outputs."""
+    """An IR: the layer graph, with what shape inference says of its inputs and outputs."""
 
     @classmethod
     def of(cls, model: ir.Model) -> Model:
@@ -71,10 +70,11 @@ class Model(ir.Model):
 
         Args:
             shapes: by tensor name, layer name or position; or one shape for a model of one input.
-                A shape is a sequence of int | Dim, or text such as "1,3,?,2..5".
+                A shape is text such as "1,3,?,2..5" or a sequence of sizes: ints (-1: any), None (any), Dims, text such as
+                "2..5", or bounds such as (2, 5). None in place of a shape means an unknown rank.
 
         Raises:
-            InputError: no such input, or no such shape.
+            InputError: there is no such input, or what is given is not a shape.
             NodeError: the graph cannot take the shapes; the model is as it was.
         """
         wanted = self._wanted(shapes)
@@ -124,8 +124,17 @@ def expected(ports: Sequence[Port]) -> str:
     return "; ".join(map(str, ports)) or "none"
 
 
+def brief(ports: Sequence[Port]) -> str:
+    """The first few ports in one short line, for a repr."""
+    more = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
+    return f"{', '.join(map(str, ports[:_SHOWN])) or 'none'}{more}"
+
+
+_SHOWN = 3
+
+
 def check_model(model: object) -> None:
-    """Raise InputError for what is no model, such as the path of one."""
+    """Raise InputError for what is not a model, such as the path of one."""
     if not isinstance(model, ir.Model):
         raise InputError(f"{model!r:.100} is a {type(model).__name__}, expected a model as read_model gives it")
 
@@ -162,29 +171,12 @@ def declare(graph: Graph, inference: Inference) -> None:
                 port.fact = port.source.fact
 
 
-def parse_partial_shape(text: str) -> PartialShape:
-    """A partial shape from text such as ``1,3,?,2..8``; raises OpError for anything else."""
-    return parse_shape(text)
-
-
-def partial_shape(key: Any, shape: ShapeLike) -> PartialShape:
+def partial_shape(key: str | int, shape: ShapeLike) -> PartialShape:
     """A partial shape from what users give as one; raises InputError, with the input's name, for anything else."""
-    if shape is None:
-        return None
-    if not isinstance(shape, str):
-        if not isinstance(shape, Sequence) or not all(isinstance(size, int | np.integer | Dim) for size in shape):
-            raise InputError(f"shape of input {key!r}: {shape!r} is neither a sequence of sizes nor text such as '1,3,?,2..5'")
-        return tuple(size if isinstance(size, Dim) else _size(key, int(size)) for size in shape)
     try:
-        return parse_shape(shape)
+        return as_shape(shape)
     except OpError as error:
         raise InputError(f"shape of input {key!r}: {error}") from None
-
-
-def _size(key: Any, size: int) -> Size:
-    if size < -1:
-        raise InputError(f"shape of input {key!r}: {size} is no size")
-    return ANY if size == -1 else size
 
 
 def _restore(node: Node, text: str | None) -> None:

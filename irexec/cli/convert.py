@@ -12,11 +12,10 @@ import click
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.api import save_model
+from irexec.api import compile_model, save_model
 from irexec.cli import render
 from irexec.errors import ConversionError, InputError
 from irexec.ir.dims import PartialShape
-from irexec.runtime.session import compile_model
 from irexec.tools.input_sources import random_array, static
 from irexec.tools.results import Agreement, compare
 

@@ -15,13 +15,13 @@ from click.core import ParameterSource
 
 from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
-from irexec.api import read_model
+from irexec.api import compile_model, read_model
 from irexec.cli import render
 from irexec.errors import InputError, ModelError, OpError
 from irexec.io.files import replacing
 from irexec.ir.codes import EDGE_ELEMENT, EDGE_SHAPE, INPUT_ELEMENT, INPUT_SHAPE, OUTPUT_ELEMENT, OUTPUT_SHAPE
 from irexec.ir.findings import Finding
-from irexec.runtime.session import CompiledModel, compile_model
+from irexec.runtime.session import CompiledModel
 from irexec.tools.dump import dump, every_tensor
 from irexec.tools.images import PICTURES, Picture
 from irexec.tools.input_sources import Feed, arrays, load, parse_feed

@@ -1,21 +1,33 @@
-"""Partial shapes as OpenVINO writes them: text to sizes and back."""
+"""Partial shapes as people and OpenVINO write them: one grammar for files, the command line and Python."""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Sequence
+from typing import SupportsIndex, TypeAlias
 
 from irexec.errors import OpError
-from irexec.ir.dims import ANY, PartialShape, Size, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, span
+
+SizeLike: TypeAlias = SupportsIndex | Dim | str | tuple[int | None, int | None] | None
+"""A size as users give it: an int (-1: any), a Dim, None (any), text such as "2..5", or bounds such as (2, 5)."""
+
+ShapeLike: TypeAlias = str | Sequence[SizeLike] | None
+"""A partial shape as users give it: text such as "1,3,?,2..5", a sequence of sizes, or None for an unknown rank."""
 
 _SIZE = re.compile(r"\s*(?:(?P<lo>\d*)\s*\.\.\s*(?P<hi>\d*)|(?P<one>\d+))\s*")
+_LONGEST_SIZE = 45
 
 
 def parse_shape(text: str) -> PartialShape:
-    """A partial shape as OpenVINO writes it: ``"?,2..5,3"``, ``"..."`` for unknown rank, ``""`` for a scalar.
+    """A partial shape from text: ``"?,2..5,3"``, ``"..."`` for an unknown rank, ``""`` for a scalar.
 
-    ``-1`` is read as ``?``; outer brackets are allowed. Raises OpError for anything else.
+    ``-1`` means ``?``, and brackets around the whole are allowed: ``"[1,3]"``. Raises OpError for anything else.
     """
-    inner = text.strip().removeprefix("[").removesuffix("]").strip()
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1].strip()
     if inner == "...":
         return None
     if not inner:
@@ -23,17 +35,66 @@ def parse_shape(text: str) -> PartialShape:
     return tuple(_size(part) for part in inner.split(","))
 
 
+def parse_named_shape(text: str) -> tuple[str, PartialShape]:
+    """A name and a shape from ``"x[1,3,?,2..5]"`` or ``"x=1,3,?,2..5"``; raises OpError for anything else."""
+    if text.endswith("]"):
+        name, bracket, inner = text.rpartition("[")
+        name, shape = name.removesuffix("="), bracket + inner
+    else:
+        name, _, shape = text.rpartition("=")
+    if not name or not shape:
+        raise OpError(f"{text!r} is not of the form name[1,3,?,2..5] or name=1,3,?,2..5")
+    return name, parse_shape(shape)
+
+
+def as_shape(shape: ShapeLike) -> PartialShape:
+    """A partial shape from what users give as one; raises OpError for anything else."""
+    if shape is None:
+        return None
+    if isinstance(shape, str):
+        return parse_shape(shape)
+    if not isinstance(shape, Sequence):
+        raise OpError(f"{shape!r} is neither a sequence of sizes nor text such as '1,3,?,2..5'")
+    return tuple(map(_as_size, shape))
+
+
+def _as_size(size: SizeLike) -> Size:
+    if size is None or isinstance(size, Dim):
+        return ANY if size is None else size
+    if isinstance(size, str):
+        return _size(size)
+    if isinstance(size, tuple):
+        return _bounds(size)
+    try:
+        value = operator.index(size)
+    except TypeError:
+        raise OpError(f"{size!r} is not a size (an int, None, text such as '2..5' or a tuple of bounds)") from None
+    if value < -1:
+        raise OpError(f"{value} is not a size")
+    return ANY if value == -1 else value
+
+
+def _bounds(bounds: tuple[int | None, int | None]) -> Size:
+    values = [None if bound is None or bound == -1 else bound for bound in bounds]
+    if len(values) != 2 or not all(value is None or isinstance(value, SupportsIndex) for value in values):
+        raise OpError(f"{bounds!r} is not a size: bounds are a minimum and a maximum")
+    lo, hi = (None if value is None else operator.index(value) for value in values)
+    if (lo or 0) < 0 or (hi is not None and hi < (lo or 0)):
+        raise OpError(f"{bounds!r} is not a size: the minimum is negative or above the maximum")
+    return span(lo or 0, hi)
+
+
 def _size(text: str) -> Size:
     if text.strip() in ("?", "-1"):
         return ANY
     found = _SIZE.fullmatch(text)
-    if found is None or len(text) > 45:
+    if found is None or len(text) > _LONGEST_SIZE:
         raise OpError(f"{text.strip()!r} is not a size (a number, ?, or lo..hi)")
     if found["one"]:
         return int(found["one"])
     lo, hi = int(found["lo"] or 0), int(found["hi"]) if found["hi"] else None
     if hi is not None and hi < lo:
-        raise OpError(f"{text.strip()!r} is not a size: its bounds are the wrong way round")
+        raise OpError(f"{text.strip()!r} is not a size: its minimum is above its maximum")
     return span(lo, hi)
 
 

@@ -11,11 +11,7 @@ from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape
 from irexec.ir.facts import Fact
-<<<<<<< HEAD
-=======
-from irexec.ops.arithmetic import check_numeric
 from irexec.reference.integers import through_float
->>>>>>> 559bb9d (Functions of integers round to nearest, halves to even; bytes saturate; the random sweep draws integers for every such operation)
 from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.pooling import (
@@ -137,18 +133,12 @@ def _counts(output_shape: np.ndarray) -> tuple[int, ...]:
 
 
 @op("AdaptiveAvgPool", since=8, widen=True, tolerance=2e-6)
-<<<<<<< HEAD
 def adaptive_avg_pool_8(data: Data, output_shape: Annotated[IntegerTensor, Rank(1)]) -> np.ndarray:
-    """The means of windows that cut the spatial axes into ``output_shape`` parts. Source: AdaptiveAvgPool-8."""
-    return adaptive_mean(data, _counts(output_shape))
-=======
-def adaptive_avg_pool_8(data: np.ndarray, output_shape: np.ndarray) -> np.ndarray:
     """The means of windows that divide the spatial axes into ``output_shape`` parts; those of integers are rounded.
 
     Source: AdaptiveAvgPool-8.
     """
     return through_float(lambda x: adaptive_mean(x, _counts(output_shape)), data)
->>>>>>> 559bb9d (Functions of integers round to nearest, halves to even; bytes saturate; the random sweep draws integers for every such operation)
 
 
 @adaptive_avg_pool_8.shape_rule

@@ -97,14 +97,14 @@ def adaptive_windows(size: int, out: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def adaptive_mean(x: np.ndarray, counts: Sizes) -> np.ndarray:
-    """The mean of each adaptive window; one axis after the other."""
+    """The mean of each adaptive window: sums along one axis after the other, then divided by the number of elements."""
+    elements = np.ones((), x.dtype)
     for axis, out in enumerate(counts, 2):
         index, inside = adaptive_windows(x.shape[axis], out)
-        weights = (inside / inside.sum(1, keepdims=True)).astype(x.dtype)
-        taken = np.take(x, index, axis)
-        shape = (1,) * axis + weights.shape + (1,) * (x.ndim - axis - 1)
-        x = (taken * weights.reshape(shape)).sum(axis + 1, dtype=x.dtype)
-    return x
+        shape = (1,) * axis + inside.shape + (1,) * (x.ndim - axis - 1)
+        x = np.where(inside.reshape(shape), np.take(x, index, axis), x.dtype.type(0)).sum(axis + 1, dtype=x.dtype)
+        elements = elements[..., None] * inside.sum(1).astype(x.dtype)
+    return x / elements
 
 
 def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:

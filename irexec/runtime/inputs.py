@@ -1,4 +1,4 @@
-"""What the caller passes, matched to the model's inputs and checked."""
+"""What the caller passes, matched to the model's inputs, converted and checked."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from irexec.analysis.model import Port, expected, find_port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
 from irexec.ir.dims import admits, shape_text
+from irexec.ops.conversion import converted
 
 Inputs = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
 
 
-def arrange(ports: Sequence[Port], given: Inputs) -> list[np.ndarray]:
+def bind_inputs(ports: Sequence[Port], given: Inputs, *, allow_cast: bool = False) -> list[np.ndarray]:
     """One array per input of the model, in order.
 
     Args:
         ports: the model's inputs.
         given: a mapping by tensor name, layer name, id or position; a sequence in order; or one array
             for a model of one input. Python numbers and lists are taken as the input's type.
+        allow_cast: convert arrays of another element type even where values change.
 
     Raises:
-        InputError: a name, a shape, a type or the number is wrong, or an input is missing.
+        InputError: a name, a shape, a type or the number of inputs is wrong, or an input is missing.
     """
     found: dict[int, Any] = {}
     for key, value in _pairs(ports, given):
@@ -36,7 +38,7 @@ def arrange(ports: Sequence[Port], given: Inputs) -> list[np.ndarray]:
     missing = [port.name for i, port in enumerate(ports) if i not in found]
     if missing:
         raise InputError(f"no value is given for {', '.join(map(repr, missing))}: the model has {expected(ports)}")
-    return [checked(ports[i], found[i]) for i in range(len(ports))]
+    return [checked(ports[i], found[i], allow_cast=allow_cast) for i in range(len(ports))]
 
 
 def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
@@ -55,32 +57,31 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
     return list(enumerate(given))
 
 
-def checked(port: Port, value: Any, kind: str = "input") -> np.ndarray:
+def checked(port: Port, value: Any, kind: str = "input", *, allow_cast: bool = False) -> np.ndarray:
     """The value as an array of the port's type, whose shape the port admits; ``kind`` is what messages call it.
 
     Raises:
         InputError: the type or the shape does not fit.
     """
     what = f"{kind} {port.name!r}"
-    array = _array(what, port, value)
+    array = _array(what, port, value, allow_cast)
     if not admits(port.shape, array.shape):
         raise InputError(f"{what} has shape {shape_text(array.shape)}, the model expects {port}")
     return array
 
 
-def _array(what: str, port: Port, value: Any) -> np.ndarray:
+def _array(what: str, port: Port, value: Any, allow_cast: bool) -> np.ndarray:
     element = port.element
     if element is None:
         return np.asarray(value)
     if element.kind == "string":
         return _strings(what, port, value)
     if not isinstance(value, np.ndarray | np.generic):
-        return _converted(what, port, element, value)
-    if value.dtype.name == element.extension:
-        value = value.astype(element.carrier)
-    if value.dtype != element.carrier:
-        raise InputError(f"{what} is {value.dtype}, the model expects {element.carrier} ({port})")
-    return _representable(what, element, np.asarray(value))
+        return _from_python(what, port, element, value, allow_cast)
+    array = np.asarray(value)
+    if array.dtype == element.carrier or array.dtype.name == element.extension:
+        return _representable(what, element, array.astype(element.carrier, copy=False), allow_cast)
+    return _converted(what, port, element, array, allow_cast)
 
 
 def _strings(what: str, port: Port, value: Any) -> np.ndarray:
@@ -92,26 +93,57 @@ def _strings(what: str, port: Port, value: Any) -> np.ndarray:
     return array.astype(object)
 
 
-def _converted(what: str, port: Port, element: Element, value: Any) -> np.ndarray:
+def _from_python(what: str, port: Port, element: Element, value: Any, allow_cast: bool) -> np.ndarray:
+    """Numbers and lists of them: floats have no type of their own and are rounded, all else must be exact."""
     try:
         array = np.asarray(value)
-        typed = array.astype(element.carrier)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{what} is no array of {element}: {error}") from None
-    if not element.is_float and array.dtype.kind == "f" and array.size:
-        raise InputError(f"{what} holds {array.dtype}, the model expects {element.carrier} ({port})")
-    if element.is_integer and array.size and not np.array_equal(array, typed):
-        raise InputError(f"{what} holds numbers that {element} cannot hold")
-    return _representable(what, element, typed)
+        raise InputError(f"{what} is not an array of {element}: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what} is not an array of {element}: it holds {array.dtype if array.dtype != object else 'objects'} ({port})")
+    if array.size == 0 or (element.is_float and array.dtype.kind == "f"):
+        return _representable(what, element, array.astype(element.carrier), allow_cast)
+    return _converted(what, port, element, array, allow_cast)
 
 
-def _representable(what: str, element: Element, array: np.ndarray) -> np.ndarray:
-    """The array rounded to a float type NumPy lacks; integers must fit their bits."""
+def _converted(what: str, port: Port, element: Element, array: np.ndarray, allow_cast: bool) -> np.ndarray:
+    """The array in another element type: as Convert does where that is allowed, else only where every value stays the same."""
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what} is {array.dtype}, the model expects {element.carrier} ({port})")
+    if allow_cast:
+        return converted(array, element)
+    with np.errstate(all="ignore"):
+        typed = rounded(array.astype(element.carrier), element)
+    same = _same_values(array, typed)
+    if same.all():
+        return typed
+    first = array[~same].ravel()[0]
+    raise InputError(
+        f"{what} is {array.dtype}, the model expects {element.carrier} ({port}), which cannot hold {first}: "
+        "convert it, or pass allow_cast=True"
+    )
+
+
+def _same_values(array: np.ndarray, typed: np.ndarray) -> np.ndarray:
+    """Where the values of an array and of its conversion are the same."""
+    with np.errstate(all="ignore"):
+        same = np.asarray(typed.astype(array.dtype) == array)
+    for floats, others in ((array, typed), (typed, array)):
+        if floats.dtype.kind == "f":
+            # What machines make of floats beyond 64 bits differs.
+            same &= (np.abs(floats.astype(np.float64)) < 2.0**63) | (others.dtype.kind == "f")
+    if array.dtype.kind == typed.dtype.kind == "f":
+        return same | (np.isnan(array) & np.isnan(typed))
+    return same if "b" in array.dtype.kind + typed.dtype.kind else same & ((array < 0) == (typed < 0))
+
+
+def _representable(what: str, element: Element, array: np.ndarray, allow_cast: bool) -> np.ndarray:
+    """An array of the carrier rounded to a float type that NumPy lacks; integers must fit their bits."""
     if element.native:
         return array
-    if element.is_float:
-        return rounded(array, element)
-    low, high = (-(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1) if element.kind == "signed" else (0, (1 << element.bits) - 1)
-    if array.size and (array.min() < low or array.max() > high):
-        raise InputError(f"{what} holds numbers outside {low}..{high}, which {element} cannot hold")
-    return array
+    typed = rounded(array, element)
+    if element.is_integer and not allow_cast and not np.array_equal(typed, array):
+        bits = element.bits
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if element.kind == "signed" else (0, (1 << bits) - 1)
+        raise InputError(f"{what} holds values outside {low}..{high}, which {element} cannot hold")
+    return typed

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from irexec.analysis.execution_graph import refuse_execution_graph
-from irexec.analysis.model import Model, Port, check_model, find_port, output_ports
+from irexec.analysis.model import Model, Port, brief, check_model, find_port, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import limited
 from irexec.compile.plan import plan
@@ -20,42 +20,13 @@ from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.runtime.execute import run
-from irexec.runtime.inputs import Inputs, arrange
+from irexec.runtime.inputs import Inputs, bind_inputs
+from irexec.runtime.outputs import Outputs
+from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import VariableStates, variables_of
 
-_PLANS_KEPT = 8
-
-
-class Outputs(Mapping[str, np.ndarray]):
-    """The results of one run, in the order of the model's Results, none of them left out.
-
-    It is a mapping by name; ``[]`` also takes any other name of a Result, and a position.
-    """
-
-    def __init__(self, ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> None:
-        self._ports = list(ports)
-        self._arrays = list(arrays)
-        self._by_name = {port.name: array for port, array in zip(ports, arrays, strict=True)}
-
-    def __getitem__(self, key: str | int) -> np.ndarray:
-        if isinstance(key, int):
-            return self._arrays[key]
-        if key in self._by_name:
-            return self._by_name[key]
-        for port, array in zip(self._ports, self._arrays, strict=True):
-            if key in port.names:
-                return array
-        raise KeyError(key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name!r}: {array.dtype}{list(array.shape)}" for name, array in self.items())
-        return f"Outputs({inside})"
+Targets = tuple[Value, ...] | None
+InputShapes = tuple[tuple[int, ...], ...]
 
 
 class CompiledModel:
@@ -64,9 +35,13 @@ class CompiledModel:
     It keeps the state of its variables between calls; ``session()`` makes an independent state.
 
     Args:
-        model: the model; later changes to it do not count.
+        model: the model. It is copied: changing it afterwards changes nothing here.
         threads: how many threads BLAS may use; None leaves NumPy's choice.
-        optimize: fold constants and use the fast ways of operations; without, plain kernels alone.
+        optimize: fold constants and use fast kernels; without, only reference kernels run.
+
+    Attributes:
+        model: the copy that runs.
+        inputs, outputs: its Parameters and Results, in order.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be run.
@@ -78,31 +53,46 @@ class CompiledModel:
         check_model(model)
         refuse_execution_graph(model)
         _refuse_damage(model)
-        self.model = Model.of(model)
+        self.model, self._copies = _snapshot(model)
         self.threads, self.optimize = threads, optimize
-        self._inference = infer_shapes(model)
+        self._inference = infer_shapes(self.model)
         self.inputs: list[Port] = self.model.inputs
-        self.outputs: list[Port] = output_ports(model, self._inference.facts)
+        self.outputs: list[Port] = output_ports(self.model, self._inference.facts)
         self._is_static = all(_fact(self._inference, port).is_static for port in self.inputs)
-        self._plans: OrderedDict[object, Plan] = OrderedDict()
-        self._misses = 0
-        self._lock = threading.Lock()
-        self._variables = variables_of(model, self._inference)
+        self._plans = PlanCache()
+        self._variables = variables_of(self.model, self._inference)
         self._session = Session(self)
         if self._is_static:
             self._plan((), None)
 
-    def __call__(self, inputs: Inputs = None) -> Outputs:
-        """Run on the inputs: a mapping by name or position, a sequence, or one array."""
-        return self._session(inputs)
+    def __repr__(self) -> str:
+        return f"<CompiledModel {self.model.name!r}: {brief(self.inputs)} -> {brief(self.outputs)}>"
 
-    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None) -> dict[str, np.ndarray] | Outputs:
-        """Run, and return the named tensors: any in the graph, by tensor name, layer name, id or ``name:port``."""
-        return self._session.run(inputs, outputs)
+    def __call__(self, inputs: Inputs = None, *, allow_cast: bool = False) -> Outputs:
+        """Run on the inputs: a mapping by name or position, a sequence, or one array.
 
-    def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
-        """Run, and return the arrays of any values of the graph."""
-        return self._session.values(inputs, values)
+        Arrays of another element type are taken where every value stays the same, and with ``allow_cast`` also where
+        conversion changes values, as the operation Convert does.
+        """
+        return self._session(inputs, allow_cast=allow_cast)
+
+    def run(
+        self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None, *, allow_cast: bool = False
+    ) -> dict[str, np.ndarray] | Outputs:
+        """Run, and return the tensors that ``outputs`` names; see Session.run."""
+        return self._session.run(inputs, outputs, allow_cast=allow_cast)
+
+    def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
+        """Run, and return the arrays of any values of the graph; see Session.values."""
+        return self._session.values(inputs, values, allow_cast=allow_cast)
+
+    def input(self, key: str | int = 0) -> Port:
+        """The input of a name or position; raises InputError if there is none."""
+        return find_port(self.inputs, key)
+
+    def output(self, key: str | int = 0) -> Port:
+        """The output of a name or position; raises InputError if there is none."""
+        return find_port(self.outputs, key, "output")
 
     @property
     def variables(self) -> VariableStates:
@@ -117,29 +107,26 @@ class CompiledModel:
         """A new, independent state of the model's variables."""
         return Session(self)
 
-    def _plan(self, shapes: tuple[tuple[int, ...], ...], targets: tuple[Value, ...] | None) -> Plan:
-        """The plan for inputs of these shapes; the one for any shape where there are too many of them."""
-        key = (() if self._is_static else shapes, targets)
-        with self._lock:
-            if key in self._plans:
-                self._plans.move_to_end(key)
-                return self._plans[key]
-            self._misses += 1
-            if self._misses > 2 * _PLANS_KEPT and not self._is_static:
-                shapes, key = (), ((), targets)
-            if key not in self._plans:
-                self._plans[key] = self._make(shapes, targets)
-            while len(self._plans) > _PLANS_KEPT:
-                self._plans.popitem(last=False)
-            return self._plans[key]
+    def _plan(self, shapes: InputShapes, targets: Targets) -> Plan:
+        """The plan for inputs of these shapes, or one for inputs of any shape where theirs are not worth a plan of their own."""
+        if self._is_static or not self._plans.is_worth_a_plan((shapes, targets)):
+            shapes = ()
+        return self._plans.get((shapes, targets), lambda: self._make(shapes, targets))
 
-    def _make(self, shapes: tuple[tuple[int, ...], ...], targets: tuple[Value, ...] | None) -> Plan:
+    def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
         inference = self._inference
-        if shapes and not self._is_static:
+        if shapes:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
             inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)))
         with limited(self.threads):
             return plan(self.model, inference, targets, optimize=self.optimize)
+
+    def _own(self, value: Value) -> Value:
+        """The value of the copy for one of the model that was compiled, or of the copy itself."""
+        own = self._copies.get(value)
+        if own is None:
+            raise InputError(f"{value.node.name!r} is not a layer of the graph itself, only tensors of that can be given")
+        return own
 
 
 class Session:
@@ -153,39 +140,53 @@ class Session:
         self._compiled = compiled
         self.variables = VariableStates(compiled._variables)
 
+    def __repr__(self) -> str:
+        return f"<Session of {self._compiled.model.name!r}: variables {', '.join(map(repr, self.variables)) or 'none'}>"
+
     def reset(self) -> None:
         """Back to the state before the first run."""
         self.variables.clear()
 
-    def __call__(self, inputs: Inputs = None) -> Outputs:
+    def __call__(self, inputs: Inputs = None, *, allow_cast: bool = False) -> Outputs:
         """Run on the inputs; see CompiledModel."""
-        compiled = self._compiled
-        return Outputs(compiled.outputs, self._run(inputs, None))
+        return Outputs(self._compiled.outputs, self._run(inputs, None, allow_cast))
 
-    def run(self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None) -> dict[str, np.ndarray] | Outputs:
-        """Run, and return the named tensors; all Results where none are named."""
+    def run(
+        self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None, *, allow_cast: bool = False
+    ) -> dict[str, np.ndarray] | Outputs:
+        """Run, and return the tensors that are asked for.
+
+        Args:
+            inputs: as for a call.
+            outputs: one key or several. A text is the name of any tensor in the graph: its tensor name, the name or id of the layer
+                that produces it, or ``layer:port``; an int is the position of a Result. None means all Results.
+            allow_cast: as for a call.
+
+        Returns:
+            A dict by the keys, as text, in the order asked for; Outputs where ``outputs`` is None.
+
+        Raises:
+            InputError: there is no such tensor; the message offers similar names.
+            NodeError: a kernel refuses its inputs.
+        """
         if outputs is None:
-            return self(inputs)
+            return self(inputs, allow_cast=allow_cast)
         if isinstance(outputs, str | int):
             outputs = [outputs]
-        arrays = self.values(inputs, [self._value(key) for key in outputs])
+        arrays = self.values(inputs, [self._value(key) for key in outputs], allow_cast=allow_cast)
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
 
-    def values(self, inputs: Inputs, values: Sequence[Value]) -> list[np.ndarray]:
-        """Run, and return the arrays of any values of the graph.
+    def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
+        """Run, and return the arrays of any values of the graph, be it the model's or the compiled copy's.
 
         Raises:
             InputError: a value is not of this graph, such as one inside a body, of which every iteration has another.
         """
-        nodes = {id(node) for node in self._compiled.model.nodes}
-        for value in values:
-            if id(value.node) not in nodes:
-                raise InputError(f"{value.node.name!r} is no layer of the graph itself, only tensors of that can be given")
-        return self._run(inputs, tuple(values))
+        return self._run(inputs, tuple(map(self._compiled._own, values)), allow_cast)
 
     def _value(self, key: str | int) -> Value:
         if isinstance(key, int):
-            source = find_port(self._compiled.outputs, key, "output").node.inputs[0]
+            source = self._compiled.output(key).node.inputs[0]
             if source is None:
                 raise InputError(f"output {key} has no source")
             return source
@@ -193,12 +194,27 @@ class Session:
             raise InputError(f"a tensor is asked for by {key!r}, expected its name or the position of a result")
         return find_value(self._compiled.model, key)
 
-    def _run(self, inputs: Inputs, targets: tuple[Value, ...] | None) -> list[np.ndarray]:
+    def _run(self, inputs: Inputs, targets: Targets, allow_cast: bool) -> list[np.ndarray]:
         compiled = self._compiled
-        arrays = arrange(compiled.inputs, inputs)
+        arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
         with limited(compiled.threads):
             return run(planned, arrays, self.variables.arrays)
+
+
+def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
+    """A copy that changes to the model do not reach, and its value for each value of the model and of the copy.
+
+    The bytes of constants are shared, since they are read-only, and attributes that are parsed already are not parsed again.
+    """
+    copied = copy.copy(Model.of(model))
+    for node, fresh in zip(model.walk(), copied.walk(), strict=True):
+        fresh.typed = node.typed
+        fresh.constant = None if node.constant is None else replace(node.constant)
+    values = {value: value for node in copied.nodes for value in node.outputs}
+    for node, fresh in zip(model.nodes, copied.nodes, strict=True):
+        values.update(zip(node.outputs, fresh.outputs, strict=True))
+    return copied, values
 
 
 def _refuse_damage(model: ir.Model) -> None:
@@ -216,8 +232,3 @@ def _refuse_damage(model: ir.Model) -> None:
 
 def _fact(inference: Inference, port: Port) -> Fact:
     return inference.facts[port.node.outputs[0]]
-
-
-def compile_model(model: ir.Model, *, threads: int | None = None, optimize: bool = True) -> CompiledModel:
-    """Make a model ready to run; see CompiledModel."""
-    return CompiledModel(model, threads=threads, optimize=optimize)

@@ -41,6 +41,9 @@ AttributeShape = Annotated[Any, PartialShapeText()]
 
 REQUIRED: Any = object()
 
+UNKNOWN_ELEMENT = ("dynamic", "undefined")
+"""What IR writes in place of an element type that is not known."""
+
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -143,7 +146,7 @@ def _element(text: str) -> Element:
 
 def _element_or_none(text: str) -> Element | None:
     """None for "dynamic", a type that is known only when the model runs."""
-    return None if text.strip().lower() in ("dynamic", "undefined") else _element(text)
+    return None if text.strip().lower() in UNKNOWN_ELEMENT else _element(text)
 
 
 def _choice(text: str, choices: tuple[str, ...]) -> str:

@@ -93,7 +93,7 @@ def feeds(tmp_path: Path) -> dict[str, Path]:
     np.savez(tmp_path / "x.npz", x=x)
     np.savez(tmp_path / "odd.npz", y=x)
     np.save(tmp_path / "wide.npy", np.zeros((1, 4, 16, 16), np.float32))
-    np.save(tmp_path / "double.npy", x.astype(np.float64))
+    np.save(tmp_path / "double.npy", x.astype(np.float64) + 1e-12)
     (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:40])
     return {path.stem + path.suffix: path for path in tmp_path.iterdir()}
 

@@ -104,7 +104,16 @@ def _one_off_in_integers(row: Case, difference: str) -> bool:
     return row.inputs[0].element.is_integer and "Max absolute difference among violations: 1 " in difference
 
 
+def _to_one_element(row: Case, difference: str) -> bool:
+    return bool((row.inputs[1].array == 1).all()) and _one_off_in_integers(row, difference)
+
+
 KNOWN: tuple[Known, ...] = (
+    Known(
+        ("AdaptiveAvgPool",),
+        _to_one_element,
+        "the plugin makes a mean of all elements a ReduceMean, which truncates integers; else it rounds",
+    ),
     Known(("GridSample",), _one_off_in_integers, "what should be whole is cut after it was rounded in another order"),
     Known(("ROIAlign",), _of_no_extent, "the plugin divides by no points at all: a box without extent gives 0, as in the reference"),
     Known(("Gelu",), _values(_odd), "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),

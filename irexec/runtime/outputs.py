@@ -1,0 +1,51 @@
+"""The results of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from irexec.analysis.model import Port, expected
+from irexec.errors import InputError
+
+
+class UnknownOutputError(InputError, KeyError):
+    """There is no output of that name or position; a KeyError too, as of any mapping."""
+
+    # KeyError quotes its message as if it were a key.
+    __str__ = Exception.__str__
+
+
+class Outputs(Mapping[str, np.ndarray]):
+    """The results of one run, in the order of the model's Results, none of them left out.
+
+    It is a mapping by name; ``[]`` also takes any other name of a Result, and a position.
+    """
+
+    def __init__(self, ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> None:
+        self._ports = list(ports)
+        self._arrays = list(arrays)
+        self._by_name = {port.name: array for port, array in zip(ports, arrays, strict=True)}
+
+    def __getitem__(self, key: str | int) -> np.ndarray:
+        if isinstance(key, int):
+            if not -len(self._arrays) <= key < len(self._arrays):
+                raise UnknownOutputError(f"there is no output {key}: the model has {len(self._arrays)} ({expected(self._ports)})")
+            return self._arrays[key]
+        if key in self._by_name:
+            return self._by_name[key]
+        for port, array in zip(self._ports, self._arrays, strict=True):
+            if key in port.names:
+                return array
+        raise UnknownOutputError(f"there is no output {key!r}: the model has {expected(self._ports)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name!r}: {array.dtype}{list(array.shape)}" for name, array in self.items())
+        return f"Outputs({inside})"
