@@ -7,11 +7,14 @@ from typing import Annotated, Literal
 
 import pytest
 
+import converters
+import irexec
 from irexec.dtypes.elements import ELEMENTS, Element
 from irexec.ir.codes import CODES, Code
 from irexec.schema.attributes import AttributeShape, NonNegatives, Positive
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
+from tests.docs.pages import ROOT
 from tests.oracle.explained import KNOWN
 
 
@@ -106,3 +109,10 @@ def test_docstrings_become_markdown() -> None:
     from irexec_reference.markdown import prose
 
     assert prose("a * b of ``x_y * 2`` [N, C]\n\n    - 1 where <0") == "a \\* b of `x_y * 2` \\[N, C\\]\n\n\\- 1 where \\<0"
+
+
+def test_every_public_name_is_documented() -> None:
+    text = (ROOT / "docs" / "python" / "api.md").read_text("utf-8")
+    documented = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)", text, re.MULTILINE))
+    names = {name for name in irexec.__all__ if not isinstance(getattr(irexec, name), Element)}
+    assert names | {f"converters.{name}" for name in converters.__all__} <= documented

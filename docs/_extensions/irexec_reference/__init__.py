@@ -24,7 +24,17 @@ def write_pages(source: Path) -> list[Path]:
     return written
 
 
+def use_dashes(app: Any, doctree: Any, name: str) -> None:
+    """The dash that Sphinx writes as ``--`` between a parameter and its description, which smartquotes would change elsewhere too."""
+    from docutils import nodes
+
+    for text in list(doctree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))
+
+
 def setup(app: Any) -> dict[str, Any]:
     """What Sphinx calls."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
+    app.connect("doctree-resolved", use_dashes)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

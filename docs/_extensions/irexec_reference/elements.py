@@ -14,11 +14,12 @@ def pages() -> dict[str, str]:
             code(e.precision),
             e.kind,
             str(e.bits) if e.bits else "varies",
-            code("object (str)" if e.carrier.hasobject else e.carrier.name),
-            "" if e.native else "yes",
+            code("object") + " of str" if e.carrier.hasobject else code(e.carrier.name),
+            "no" if e.native else "yes",
+            "" if e.onnx is None else code(e.onnx.name),
         )
         for e in ELEMENTS
     ]
-    headers = ("Element type", "Port precision", "Kind", "Bits", "NumPy type", "Rounded after each operation")
+    headers = ("Element type", "Port precision", "Kind", "Bits", "NumPy type", "Rounded", "ONNX type")
     # Included by a page, and no page itself.
     return {"element_types.inc": table(headers, rows)}

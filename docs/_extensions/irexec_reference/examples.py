@@ -30,14 +30,31 @@ def example(definition: OpDef) -> str:
     rows = _rows().get((definition.type, definition.since), [])
     if not rows:
         return ""
-    family, row = min(rows, key=lambda item: _cost(item[1]))
-    results = recorded(family, row.id, row.digest) if row.gives is None else row.gives
-    names = [spec.name for spec in definition.inputs]
-    shown = [_value(names[min(i, len(names) - 1)], x.element.name, x.array) for i, x in enumerate(row.inputs)]
+    ordered = sorted(rows, key=lambda item: _cost(item[1]))
+    family, row = next((item for item in ordered if _tells(*item)), ordered[0])
+    results = _results(family, row)
+    shown = [_value(_input_name(definition, i), x.element.name, x.array) for i, x in enumerate(row.inputs)]
     shown += [_value("result" if len(results) == 1 else f"result {i}", "", array) for i, array in enumerate(results)]
     attributes = [f'{name}="{text}"' for name, text in row.attributes.items()]
-    source = "recorded from OpenVINO" if row.gives is None else "from the specification or by hand"
+    source = "recorded from OpenVINO" if row.gives is None else "from the specification or a calculation by hand"
     return "\n".join((f"**Example**: {row.name}\n", fence("\n".join([*attributes, *shown])), f"The result is {source}.\n"))
+
+
+def _input_name(definition: OpDef, position: int) -> str:
+    """The name of an input; with a number where one declaration stands for several."""
+    last = len(definition.inputs) - 1
+    spec = definition.inputs[min(position, last)]
+    return f"{spec.name} {position - last}" if spec.variadic else spec.name
+
+
+def _results(family: str, row: Case) -> tuple[np.ndarray, ...]:
+    return recorded(family, row.id, row.digest) if row.gives is None else row.gives
+
+
+def _tells(family: str, row: Case) -> bool:
+    """Whether the result shows something: a quarter of its elements are neither zero, nor false, nor empty."""
+    result = _results(family, row)[0]
+    return result.size > 0 and 4 * np.count_nonzero(result) >= result.size
 
 
 def _cost(row: Case) -> tuple[bool, bool, int]:
@@ -54,7 +71,8 @@ def _value(name: str, element: str, array: np.ndarray) -> str:
     shape = ",".join(map(str, array.shape))
     text = np.array2string(array, max_line_width=76, threshold=_MANY, edgeitems=2, precision=5, suppress_small=True, separator=", ")
     kind = element or ("string" if array.dtype == object else _element_name(array))
-    return f"{name}: {kind}[{shape}]\n  " + text.replace("\n", "\n  ")
+    lines = [f"{name}: {kind}[{shape}]", *(f"  {line}".rstrip() for line in text.splitlines())]
+    return "\n".join(lines)
 
 
 def _element_name(array: np.ndarray) -> str:

@@ -90,7 +90,7 @@ def _properties(definition: OpDef) -> str:
         "f16 inputs are computed in f32, and the results are rounded to f16 once.": definition.widen,
         "An output may share memory with an input.": definition.view,
         "Known values are propagated through it by shape inference, also where they are bounds or symbols.": definition.symbolic,
-        "The same inputs may give different results from run to run.": not definition.deterministic,
+        "The same inputs may give different results from run to run.": not definition.deterministic and bool(definition.inputs),
         "It reads or writes a variable of the session.": definition.stateful,
     }
     lines = [f"- {text}\n" for text, holds in known.items() if holds]
