@@ -1,4 +1,4 @@
-"""Damage: each row spoils a good IR in one place; validate names code, layer and line, infer refuses or warns truthfully."""
+"""Damage: each row changes one line of a valid IR; validate reports code, layer and line, infer refuses the model or warns."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RUNS, FINDS, INVALID, UNSUPPORTED = 0, 1, 3, 4
 
 @dataclass(frozen=True)
 class Damage:
-    """``old`` in one line of a good file becomes ``new``.
+    """``old`` in one line of a valid file becomes ``new``.
 
     Attributes:
-        name: what is done.
-        file: the good file.
-        line: where (counted from 1).
+        name: what is wrong.
+        file: the valid file.
+        line: the line that is changed, from 1.
         old, new: the text before and after.
-        code: the finding that must be there.
+        code: the finding that must be reported.
         layer: the name of its layer; None for one that belongs to no layer.
-        at: the line it must name.
-        infer: the exit code of infer; 0 is a run with a warning, or one that is truthful all the same.
+        at: the line that it must name.
+        infer: the exit code of infer; 0 where the model runs, with a warning if a port is wrong.
     """
 
     name: str
@@ -56,41 +56,41 @@ ROWS = [
     Damage("input precision", C, 29, "FP32", "I32", "IR204", CONV, 29, RUNS),
     Damage("parameter dim on the port", C, 9, "<dim>3<", "<dim>4<", "IR201", "x", 7, RUNS),
     Damage("parameter shape", C, 5, "1,3,16,16", "1,4,16,16", "IR107", CONV, 26),
-    Damage("parameter shape that is no shape", C, 5, "1,3,16,16", "1,3,x,16", "IR104", "x", 4),
+    Damage("parameter shape that is not a shape", C, 5, "1,3,16,16", "1,3,x,16", "IR104", "x", 4),
     Damage("parameter without a type", C, 5, 'element_type="f32"', "", "IR103", "x", 4),
-    Damage("parameter of a type that is none", C, 5, '"f32"', '"f33"', "IR104", "x", 4),
+    Damage("parameter of an unknown type", C, 5, '"f32"', '"f33"', "IR104", "x", 4),
     Damage("missing strides", C, 27, 'strides="1, 1" ', "", "IR103", CONV, 26),
     Damage("strides of the wrong length", C, 27, 'strides="1, 1"', 'strides="1"', "IR107", CONV, 26),
     Damage("strides of 0", C, 27, 'strides="1, 1"', 'strides="0, 1"', "IR105", CONV, 26),
-    Damage("strides that are no numbers", C, 27, 'strides="1, 1"', 'strides="a, b"', "IR104", CONV, 26),
+    Damage("strides that are not integers", C, 27, 'strides="1, 1"', 'strides="a, b"', "IR104", CONV, 26),
     Damage("negative pads", C, 106, 'pads_begin="0, 0"', 'pads_begin="-1, 0"', "IR105", POOL, 105),
     Damage("unknown auto_pad", C, 27, '"explicit"', '"implicit"', "IR105", CONV, 26),
     Damage("unknown attribute", C, 63, "auto_broadcast=", 'colour="red" auto_broadcast=', "IR106", ADD, 62, RUNS),
-    Damage("keep_dims that is no boolean", C, 177, '"true"', '"maybe"', "IR104", MEAN, 176),
+    Damage("keep_dims that is not a boolean", C, 177, '"true"', '"maybe"', "IR104", MEAN, 176),
     Damage("axis out of range", C, 255, 'axis="1"', 'axis="7"', "IR107", SOFT, 254),
     Damage("unknown type", C, 26, '"Convolution" ', '"Convolutoin" ', "IR101", CONV, 26, UNSUPPORTED),
     Damage("version before the type", C, 105, '"opset8"', '"opset0"', "IR102", POOL, 105, UNSUPPORTED),
-    Damage("version of the future", C, 105, '"opset8"', '"opset99"', "IR102", POOL, 105, UNSUPPORTED),
-    Damage("version that is none", C, 62, '"opset1"', '"one"', "IR102", ADD, 62, UNSUPPORTED),
-    Damage("edge from no layer", C, 281, 'from-layer="2"', 'from-layer="77"', "IR010", None, 281),
-    Damage("edge from no port", C, 281, 'from-port="2"', 'from-port="9"', "IR010", CONV, 281),
-    Damage("edge to no layer", C, 281, 'to-layer="4"', 'to-layer="77"', "IR011", None, 281),
-    Damage("edge to no port", C, 281, 'to-port="0"', 'to-port="5"', "IR011", ADD, 281),
-    Damage("edge with half a number", C, 281, 'from-layer="2"', 'from-layer="2.5"', "IR006", None, 281),
+    Damage("version of a later opset", C, 105, '"opset8"', '"opset99"', "IR102", POOL, 105, UNSUPPORTED),
+    Damage("version that is not an opset", C, 62, '"opset1"', '"one"', "IR102", ADD, 62, UNSUPPORTED),
+    Damage("edge from a missing layer", C, 281, 'from-layer="2"', 'from-layer="77"', "IR010", None, 281),
+    Damage("edge from a missing port", C, 281, 'from-port="2"', 'from-port="9"', "IR010", CONV, 281),
+    Damage("edge to a missing layer", C, 281, 'to-layer="4"', 'to-layer="77"', "IR011", None, 281),
+    Damage("edge to a missing port", C, 281, 'to-port="0"', 'to-port="5"', "IR011", ADD, 281),
+    Damage("edge with a fraction", C, 281, 'from-layer="2"', 'from-layer="2.5"', "IR006", None, 281),
     Damage("missing edge", C, 282, '<edge from-layer="3" from-port="0" to-layer="4" to-port="1" />', "", "IR013", ADD, 71),
     Damage("second edge to a port", C, 282, 'to-port="1"', 'to-port="0"', "IR012", ADD, 282),
     Damage("duplicate id", C, 87, 'id="5"', 'id="4"', "IR002", "Relu_6", 87),
-    Damage("id that is no number", C, 87, 'id="5"', 'id="five"', "IR006", "Relu_6", 87),
+    Damage("id that is not a number", C, 87, 'id="5"', 'id="five"', "IR006", "Relu_6", 87),
     Damage("layer without a type", C, 87, 'type="ReLU" ', "", "IR001", "Relu_6", 87),
     Damage("layer without a version", C, 87, ' version="opset1"', "", "IR001", "Relu_6", 87),
     Damage("layer without a name", C, 87, 'name="Relu_6" ', "", "IR001", "", 87),
     Damage("duplicate port id", C, 35, 'id="1"', 'id="0"', "IR003", CONV, 26),
-    Damage("dim that is no number", C, 46, ">16<", ">wide<", "IR004", CONV, 46),
+    Damage("dim that is not a number", C, 46, ">16<", ">wide<", "IR004", CONV, 46),
     Damage("dim of -2", C, 46, ">16<", ">-2<", "IR004", CONV, 46),
     Damage("dim beyond 64 bits", C, 46, ">16<", ">99999999999999999999<", "IR004", CONV, 46),
-    Damage("precision that is none", C, 43, "FP32", "FP31", "IR005", CONV, 43),
+    Damage("unknown precision", C, 43, "FP32", "FP31", "IR005", CONV, 43),
     Damage("cycle", C, 281, 'from-layer="2" from-port="2"', 'from-layer="5" from-port="1"', "IR301", ADD, 62),
-    Damage("layer that nobody needs", C, 294, 'from-layer="15" from-port="1"', 'from-layer="14" from-port="2"', "IR302", SOFT, 254, RUNS),
+    Damage("unused layer", C, 294, 'from-layer="15" from-port="1"', 'from-layer="14" from-port="2"', "IR302", SOFT, 254, RUNS),
     Damage("constant larger than its shape", C, 52, 'size="32"', 'size="36"', "IR401", "Constant_4", 51),
     Damage("constant smaller than its shape", C, 52, 'size="32"', 'size="28"', "IR401", "Constant_4", 51),
     Damage("constant of another type", C, 52, '"f32"', '"f16"', "IR401", "Constant_4", 51),
@@ -99,22 +99,22 @@ ROWS = [
     Damage("constant at a negative offset", C, 52, 'offset="864"', 'offset="-4"', "IR020", "Constant_4", 51),
     Damage("constant beyond 64 bits", C, 52, 'offset="864"', 'offset="99999999999999999999"', "IR020", "Constant_4", 51),
     Damage("constant without a size", C, 52, 'size="32"', "", "IR020", "Constant_4", 51),
-    Damage("constant of a type that is none", C, 52, '"f32"', '"f3"', "IR020", "Constant_4", 51),
+    Damage("constant of an unknown type", C, 52, '"f32"', '"f3"', "IR020", "Constant_4", 51),
     Damage("constants that overlap", C, 52, 'offset="864"', 'offset="862"', "IR402", "Constant_4", 51, RUNS),
-    Damage("bytes that nobody uses", C, 52, 'offset="864"', 'offset="0"', "IR403", None, 0, RUNS),
+    Damage("unused bytes", C, 52, 'offset="864"', 'offset="0"', "IR403", None, 0, RUNS),
     Damage("two tensors of one name", C, 43, 'precision="FP32"', 'precision="FP32" names="x"', "IR304", CONV, 43, RUNS),
     Damage(
         "result without its edge", C, 294, '<edge from-layer="15" from-port="1" to-layer="16" to-port="0" />', "", "IR013", "Result_17", 271
     ),
-    Damage("port map to no parameter", L, 38, 'internal_layer_id="2"', 'internal_layer_id="9"', "IR501", LOOP, 38),
-    Damage("port map from no port", L, 38, 'external_port_id="3"', 'external_port_id="8"', "IR501", LOOP, 38),
-    Damage("port map to no result", L, 39, 'internal_layer_id="11"', 'internal_layer_id="3"', "IR501", LOOP, 39),
+    Damage("port map to a missing Parameter", L, 38, 'internal_layer_id="2"', 'internal_layer_id="9"', "IR501", LOOP, 38),
+    Damage("port map from a missing port", L, 38, 'external_port_id="3"', 'external_port_id="8"', "IR501", LOOP, 38),
+    Damage("port map to a missing Result", L, 39, 'internal_layer_id="11"', 'internal_layer_id="3"', "IR501", LOOP, 39),
     Damage("port map without a number", L, 38, 'external_port_id="3" ', "", "IR030", LOOP, 38),
     Damage("port map with a stride of 0", L, 37, 'stride="-1"', 'stride="0"', "IR501", LOOP, 37),
-    Damage("port map with an axis that is no number", L, 37, 'axis="0"', 'axis="zero"', "IR501", LOOP, 37),
-    Damage("parameter of a body that nothing feeds", L, 38, '<input external_port_id="3" internal_layer_id="2" />', "", "IR502", LOOP, 35),
-    Damage("back edge from no result", L, 45, 'from-layer="11"', 'from-layer="5"', "IR503", LOOP, 45),
-    Damage("back edge to no parameter", L, 45, 'to-layer="2"', 'to-layer="5"', "IR503", LOOP, 45),
+    Damage("port map with an axis that is not an integer", L, 37, 'axis="0"', 'axis="zero"', "IR501", LOOP, 37),
+    Damage("parameter of a body without an input", L, 38, '<input external_port_id="3" internal_layer_id="2" />', "", "IR502", LOOP, 35),
+    Damage("back edge from a missing Result", L, 45, 'from-layer="11"', 'from-layer="5"', "IR503", LOOP, 45),
+    Damage("back edge to a missing Parameter", L, 45, 'to-layer="2"', 'to-layer="5"', "IR503", LOOP, 45),
     Damage("damage inside a body", L, 125, '"numpy"', '"numb"', "IR105", "Add_192", 124),
     Damage("edge inside a body", L, 213, 'to-port="0"', 'to-port="7"', "IR011", "Add_192", 213),
     Damage("variable without its pair", S, 57, '"counter"', '"other"', "IR504", "Assign_301", 56, RUNS),
@@ -122,7 +122,7 @@ ROWS = [
 ]
 
 
-def _spoiled(row: Damage, folder: Path) -> Path:
+def _damaged(row: Damage, folder: Path) -> Path:
     lines = (_GOOD / f"{row.file}.xml").read_text(encoding="utf-8").split("\n")
     assert row.old in lines[row.line - 1], f"line {row.line} of {row.file}.xml is {lines[row.line - 1]!r}"
     lines[row.line - 1] = lines[row.line - 1].replace(row.old, row.new, 1)
@@ -139,7 +139,7 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_validate_finds_it(row: Damage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(["validate", "--json", str(_spoiled(row, tmp_path))])
+    code = run(["validate", "--json", str(_damaged(row, tmp_path))])
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == 1
     found = [(f["code"], f["layer_name"], f["line"] or 0) for f in document["findings"]]
@@ -148,23 +148,23 @@ def test_validate_finds_it(row: Damage, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_infer_is_truthful(row: Damage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _spoiled(row, tmp_path)
+def test_infer_refuses_or_warns(row: Damage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _damaged(row, tmp_path)
     code = run(["infer", str(path), "-i", "random"])
-    said = capsys.readouterr().err
-    assert code == row.infer, said
-    assert "Traceback" not in said
-    assert "error in irexec itself" not in said
+    err = capsys.readouterr().err
+    assert code == row.infer, err
+    assert "Traceback" not in err
+    assert "error in irexec itself" not in err
     if code:
-        assert said.count("\n") == 1, said
-        assert said.startswith("error: ")
+        assert err.count("\n") == 1, err
+        assert err.startswith("error: ")
     elif row.code in ("IR201", "IR202", "IR203", "IR204"):
-        assert said.startswith("warning: ")
+        assert err.startswith("warning: ")
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.infer == RUNS and row.code.startswith("IR20")], ids=lambda row: row.name)
 def test_strict_refuses_every_error(row: Damage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["infer", "--strict", str(_spoiled(row, tmp_path)), "-i", "random"]) == INVALID
+    assert run(["infer", "--strict", str(_damaged(row, tmp_path)), "-i", "random"]) == INVALID
     assert capsys.readouterr().err.startswith("error: ")
 
 

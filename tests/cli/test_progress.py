@@ -1,0 +1,46 @@
+"""Progress bars: on stderr where that is a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from irexec.cli.main import run
+
+DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
+COMMANDS = [(["inspect", str(DIGITS / "classifier.xml"), "--weights"], "reading weights"), (["validate", str(DIGITS)], "validating")]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("arguments", "text"), COMMANDS)
+def test_a_terminal_shows_a_bar(
+    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    run(arguments)
+    assert text in terminal.getvalue()
+    assert "100%" in terminal.getvalue()
+    assert text not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "text"), COMMANDS)
+def test_a_file_gets_none(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(arguments)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_dumb_terminal_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    run(COMMANDS[0][0])
+    assert terminal.getvalue().strip() == ""
