@@ -23,12 +23,8 @@ class _Port:
     line: int | None
     declared: Fact
 
-    @property
-    def says(self) -> str:
-        return f"{self.side} port {self.number} declares"
-
     def finding(self, code: str, text: str) -> Finding:
-        return self.node.finding(code, f"{self.says} {text}", port=self.number, line=self.line)
+        return self.node.finding(code, f"{self.side} port {self.number} declares {text}", port=self.number, line=self.line)
 
 
 def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
