@@ -110,14 +110,14 @@ CONSTANT_ATTRIBUTE = _code(
     "Write all four attributes; offset and size count bytes of the .bin.",
 )
 CONSTANT_OUT_OF_FILE = _code(
-    "IR021", "error", "constant outside the .bin", "the bytes of a constant are not all in the .bin",
+    "IR021", "error", "constant outside the .bin", "the bytes of one or more constants are not all in the .bin",
     '<data element_type="f32" shape="8, 3" offset="86400" size="96"/>',
     "Use the .bin that was written with this .xml (was the download cut off?), or correct offset and size.",
 )
 NO_WEIGHTS_FILE = _code(
-    "IR022", "error", "missing .bin", "the model has constants, and their .bin does not exist",
+    "IR022", "error", "no readable .bin", "the model has constants, and their .bin does not exist or cannot be read",
     '<data element_type="f32" shape="8, 3" offset="0" size="96"/>',
-    "Put the .bin beside the .xml under the same name, or give it with --bin.",
+    "Put the .bin beside the .xml under the same name, or give it with --bin. git lfs pull replaces a Git LFS pointer by the file.",
 )
 BAD_PORT_MAP = _code(
     "IR030", "error", "incomplete port map",

@@ -71,6 +71,9 @@ class Row:
 
 ROWS = [
     Row("no .bin", "IR022", None, _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0), None),
+    Row("a .bin that is cut off", "IR021", "Const_0",
+        _constant(0, "f32", 8, "FP32") + _constant(1, "f32", 8, "FP32") + _layer(2, "Concat", 'axis="0"', _port(0, 2) + _port(1, 2), _port(2, 4))
+        + _layer(3, "Result", "", _port(0, 4)), _edge(0, 0, 2, 0) + _edge(1, 0, 2, 1) + _edge(2, 2, 3, 0), bytes(4)),
     Row("back edge without a number", "IR031", "TensorIterator_0",
         _layer(0, "TensorIterator", more='<back_edges><edge from-layer="1" to-layer="two"/></back_edges><body><layers/><edges/></body>'),
         others=frozenset({"IR303"})),

@@ -58,9 +58,12 @@ def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
     """NaN and infinities in the weights; every constant of which no error is found yet is read, in blocks."""
     if any(finding.code == codes.NO_WEIGHTS_FILE for finding in found):
         return
+    is_cut = any(finding.code == codes.CONSTANT_OUT_OF_FILE for finding in found)
     damaged = {(finding.line, finding.layer_id, finding.layer_name) for finding in found if finding.severity == "error"}
     for node in model.walk():
         if node.constant is None or (node.line, node.id, node.name) in damaged:
+            continue
+        if is_cut and (node.constant.offset or 0) + node.constant.size > model.bin_size:
             continue
         try:
             nans, infinities = _not_finite(node.constant)
