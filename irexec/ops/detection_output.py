@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -10,158 +11,144 @@ from irexec.dtypes.elements import Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
 from irexec.ir.facts import Fact
-from irexec.reference.detection import Limits, cut, decode, detect
+from irexec.reference.detection import DetectionLimits, clip_to_unit, decode, detect
 from irexec.schema.attributes import Ints, Positive
+from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.rules import same_element, sizes_of
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
-# The name of an input, how many images it is for, and how many numbers it has for each.
+Matrix = Annotated[FloatTensor, Rank(2)]
+Proposals = Annotated[FloatTensor, Rank(3)]
+# The name of an input, its number of images, and its number of values for each.
 Row = tuple[str, Size, Size]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionOutputAttributes:
+    """Attributes of version 8, which counts the classes itself."""
+
+    background_label_id: int = 0
+    top_k: int = -1
+    variance_encoded_in_target: bool = False
+    keep_top_k: Ints
+    code_type: CodeType = "caffe.PriorBoxParameter.CORNER"
+    share_location: bool = True
+    nms_threshold: float
+    confidence_threshold: float = 0.0
+    clip_after_nms: bool = False
+    clip_before_nms: bool = False
+    decrease_label_id: bool = False
+    normalized: bool = False
+    input_height: Positive = 1
+    input_width: Positive = 1
+    objectness_score: float = 0.0
+
+    @property
+    def box_values(self) -> int:
+        """The number of values of a proposal: unless they are normalized, one stands before the four corners."""
+        return 4 if self.normalized else 5
+
+    @property
+    def limits(self) -> DetectionLimits:
+        """Which boxes are detections."""
+        return DetectionLimits(
+            self.confidence_threshold, self.nms_threshold, self.top_k, self.keep_top_k[0], self.background_label_id, self.decrease_label_id
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionOutput1Attributes(DetectionOutputAttributes):
+    """Attributes of version 1."""
+
+    num_classes: Positive
 
 
 @op("DetectionOutput", since=1, tolerance=1e-5)
 def detection_output_1(
-    box_logits: np.ndarray,
-    class_preds: np.ndarray,
-    proposals: np.ndarray,
-    aux_class_preds: np.ndarray | None = None,
-    aux_box_preds: np.ndarray | None = None,
-    *,
-    num_classes: Positive,
-    background_label_id: int = 0,
-    top_k: int = -1,
-    variance_encoded_in_target: bool = False,
-    keep_top_k: Ints,
-    code_type: CodeType = "caffe.PriorBoxParameter.CORNER",
-    share_location: bool = True,
-    nms_threshold: float,
-    confidence_threshold: float = 0.0,
-    clip_after_nms: bool = False,
-    clip_before_nms: bool = False,
-    decrease_label_id: bool = False,
-    normalized: bool = False,
-    input_height: Positive = 1,
-    input_width: Positive = 1,
-    objectness_score: float = 0.0,
-) -> np.ndarray:
-    """The boxes that are found: rows of image, class, score and corners.
+    box_logits: Matrix, class_preds: Matrix, proposals: Proposals, aux_class_preds: Matrix | None = None,
+    aux_box_preds: Matrix | None = None, *, attributes: DetectionOutput1Attributes,
+) -> np.ndarray:  # fmt: skip
+    """The detections: rows of image, class, score and corners [1, 1, rows, 7].
 
     As DetectionOutput-8, which counts the classes itself. Source: DetectionOutput-1.
     """
-    coding = (code_type, clip_before_nms, None if normalized else (input_width, input_height), variance_encoded_in_target)
-    limits = Limits(confidence_threshold, nms_threshold, top_k, keep_top_k[0], background_label_id, decrease_label_id)
-    aux = None if aux_class_preds is None or aux_box_preds is None else (aux_class_preds, aux_box_preds, objectness_score)
-    return _run(box_logits, class_preds, proposals, aux, num_classes, share_location, coding, limits, clip_after_nms)
+    return _detect(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes.num_classes, attributes)
 
 
 @op("DetectionOutput", since=8, tolerance=1e-5)
 def detection_output_8(
-    box_logits: np.ndarray,
-    class_preds: np.ndarray,
-    proposals: np.ndarray,
-    aux_class_preds: np.ndarray | None = None,
-    aux_box_preds: np.ndarray | None = None,
-    *,
-    background_label_id: int = 0,
-    top_k: int = -1,
-    variance_encoded_in_target: bool = False,
-    keep_top_k: Ints,
-    code_type: CodeType = "caffe.PriorBoxParameter.CORNER",
-    share_location: bool = True,
-    nms_threshold: float,
-    confidence_threshold: float = 0.0,
-    clip_after_nms: bool = False,
-    clip_before_nms: bool = False,
-    decrease_label_id: bool = False,
-    normalized: bool = False,
-    input_height: Positive = 1,
-    input_width: Positive = 1,
-    objectness_score: float = 0.0,
-) -> np.ndarray:
-    """The boxes that are found: rows of image, class, score and corners, [1, 1, rows, 7].
+    box_logits: Matrix, class_preds: Matrix, proposals: Proposals, aux_class_preds: Matrix | None = None,
+    aux_box_preds: Matrix | None = None, *, attributes: DetectionOutputAttributes,
+) -> np.ndarray:  # fmt: skip
+    """The detections: rows of image, class, score and corners [1, 1, rows, 7].
 
-    Rows go by image, by class, and from the best score on; the row behind the last has -1 as its image, and all else is 0.
+    Rows are sorted by image, by class, and by descending score; the row after the last has -1 as its image, and all else is 0.
 
-    Proposals [1 or N, 1 or 2, ...] hold the boxes and, unless that is encoded in the target, below them four variances each, closely
-    packed. Where they are not ``normalized``, a box has a number before its corners; one of -1 ends the boxes of the image, as in
-    the CPU plugin. ``code_type`` may lack its "caffe.PriorBoxParameter.".
+    ``box_logits`` are [N, boxes * classes or 1 * 4], ``class_preds`` [N, boxes * classes]. Proposals [1 or N, 1 or 2, ...] hold the
+    boxes and, unless ``variance_encoded_in_target``, in their second row four variances for each, without gaps. Where they
+    are not ``normalized``, a box has a value before its corners; a value of -1 ends the boxes of the image, as in the CPU
+    plugin. ``code_type`` may lack its prefix "caffe.PriorBoxParameter.".
 
-    ``top_k`` limits the candidates of a class before those that overlap go, ``keep_top_k`` (its first number) what is kept of an
-    image. With ``decrease_label_id`` a box counts for its best class but the first alone, with a score that may equal the threshold,
-    ``top_k`` is that of the image, and classes count from 0. With five inputs a box whose second additional score is below
-    ``objectness_score`` is background, and boxes are decoded twice, first by the additional input; that divides twice by the size
-    of the input and cuts twice, as in OpenVINO.
+    ``top_k`` limits the candidates of a class before suppression, ``keep_top_k`` (its first value) the detections of an image. With
+    ``decrease_label_id`` a box counts only for its best class, never for the first, its score may equal the threshold, ``top_k`` is
+    that of the image, and classes count from 0. With five inputs a box whose second additional score is below
+    ``objectness_score`` is background, and boxes are decoded twice, first by the additional input; then they are divided twice by
+    the size of the input and clipped twice, as in OpenVINO.
 
     Source: DetectionOutput-8, OpenVINO's reference and CPU plugin.
     """
-    size = 4 if normalized else 5
-    coding = (code_type, clip_before_nms, None if normalized else (input_width, input_height), variance_encoded_in_target)
-    limits = Limits(confidence_threshold, nms_threshold, top_k, keep_top_k[0], background_label_id, decrease_label_id)
-    aux = None if aux_class_preds is None or aux_box_preds is None else (aux_class_preds, aux_box_preds, objectness_score)
-    classes = class_preds.shape[1] // (proposals.shape[2] // size)
-    return _run(box_logits, class_preds, proposals, aux, classes, share_location, coding, limits, clip_after_nms)
+    classes = class_preds.shape[1] // (proposals.shape[2] // attributes.box_values)
+    return _detect(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, classes, attributes)
 
 
-def _run(
-    box_logits: np.ndarray,
-    class_preds: np.ndarray,
-    proposals: np.ndarray,
-    aux: tuple[np.ndarray, np.ndarray, float] | None,
-    classes: int,
-    share_location: bool,
-    coding: tuple[Any, ...],
-    limits: Limits,
-    clip_after_nms: bool,
-) -> np.ndarray:
-    images, wide = len(box_logits), np.result_type(box_logits, np.float32)
-    size = 4 if coding[2] is None else 5
-    count = proposals.shape[2] // size
-    locations = (images, count, 1 if share_location else classes, 4)
-    offsets = [given.astype(wide).reshape(locations) for given in ([box_logits] if aux is None else [aux[1], box_logits])]
-    boxes = _decoded(proposals.astype(wide), offsets, *coding).swapaxes(1, 2)
+def _detect(
+    box_logits: np.ndarray, class_preds: np.ndarray, proposals: np.ndarray, aux_class_preds: np.ndarray | None,
+    aux_box_preds: np.ndarray | None, classes: int, attributes: DetectionOutputAttributes,
+) -> np.ndarray:  # fmt: skip
+    images, wide, limits = len(box_logits), np.result_type(box_logits, np.float32), attributes.limits
+    count = proposals.shape[2] // attributes.box_values
+    locations = (images, count, 1 if attributes.share_location else classes, 4)
+    offsets = [given.astype(wide).reshape(locations) for given in (aux_box_preds, box_logits) if given is not None]
+    boxes = _decode(proposals.astype(wide), offsets, attributes).swapaxes(1, 2)
     scores = class_preds.astype(wide).reshape(images, count, classes)
-    if aux is not None:
-        weak = aux[0].astype(wide).reshape(images, count, 2)[..., 1] < np.float32(aux[2])
-        scores[weak] = np.arange(classes) == limits.background
+    if aux_class_preds is not None:
+        objectness = aux_class_preds.astype(wide).reshape(images, count, 2)[..., 1]
+        scores[objectness < np.float32(attributes.objectness_score)] = np.arange(classes) == limits.background
     rows = []
     for image in range(images):
-        used = count if size == 4 else _used(proposals[image % len(proposals), 0].reshape(count, size)[:, 0])
-        each, about = scores[image, :used].T, boxes[image, :, :used]
-        which, places = detect(each, about, limits)
-        found = about[0 if share_location else which, places]
-        labels = which - 1 if limits.one_class else which
-        rows.append(np.column_stack([np.full(len(which), image), labels, each[which, places], cut(found) if clip_after_nms else found]))
-    return _ended(rows, _count(limits.kept, limits.candidates, images, classes, count * classes), box_logits.dtype)
+        used = count if attributes.normalized else _used(proposals[image % len(proposals), 0].reshape(count, 5)[:, 0])
+        of_image, candidates = scores[image, :used].T, boxes[image, :, :used]
+        found, indices = detect(of_image, candidates, limits)
+        corners = candidates[0 if attributes.share_location else found, indices]
+        labels = found - 1 if limits.best_class_only else found
+        corners = clip_to_unit(corners) if attributes.clip_after_nms else corners
+        rows.append(np.column_stack([np.full(len(found), image), labels, of_image[found, indices], corners]))
+    return _with_end(rows, _row_count(attributes, images, classes, count * classes), box_logits.dtype)
 
 
-def _decoded(
-    proposals: np.ndarray,
-    offsets: list[np.ndarray],
-    code_type: str,
-    clip: bool,
-    sizes: tuple[int, int] | None,
-    variance_encoded_in_target: bool,
-) -> np.ndarray:
+def _decode(proposals: np.ndarray, offsets: list[np.ndarray], attributes: DetectionOutputAttributes) -> np.ndarray:
     """The boxes of all images, (images, boxes, classes or 1, 4)."""
-    size = 4 if sizes is None else 5
-    count = proposals.shape[2] // size
-    variances = None if variance_encoded_in_target else proposals[:, 1, : 4 * count].reshape(len(proposals), count, 1, 4)
-    boxes = proposals[:, 0].reshape(len(proposals), count, 1, size)[..., -4:]
+    n, count = len(proposals), proposals.shape[2] // attributes.box_values
+    variances = None if attributes.variance_encoded_in_target else proposals[:, 1, : 4 * count].reshape(n, count, 1, 4)
+    boxes = proposals[:, 0].reshape(n, count, 1, attributes.box_values)[..., -4:]
+    sizes = np.array([attributes.input_width, attributes.input_height] * 2, boxes.dtype)
+    is_corner = attributes.code_type.endswith("CORNER")
     for offset in offsets:
-        whole = boxes if sizes is None else boxes / np.array(sizes * 2, boxes.dtype)
-        boxes = decode(whole, variances, offset, corner=code_type.endswith("CORNER"), clip=clip)
+        priors = boxes if attributes.normalized else boxes / sizes
+        boxes = decode(priors, variances, offset, corner=is_corner, clip=attributes.clip_before_nms)
     return boxes
 
 
 def _used(marks: np.ndarray) -> int:
-    """How many boxes there are before the first that is marked by -1."""
-    ends = np.flatnonzero(marks == -1)
-    return int(ends[0]) if len(ends) else len(marks)
+    """The number of boxes before the first that is marked by -1."""
+    marked = np.flatnonzero(marks == -1)
+    return int(marked[0]) if len(marked) else len(marks)
 
 
-def _ended(rows: list[np.ndarray], total: Size, kind: np.dtype) -> np.ndarray:
-    result = np.zeros((1, 1, int(total), 7), kind)
+def _with_end(rows: list[np.ndarray], total: Size, dtype: np.dtype) -> np.ndarray:
+    """The rows of all images [1, 1, total, 7], the row after the last marked by -1."""
+    result = np.zeros((1, 1, int(total), 7), dtype)
     count = sum(map(len, rows))
     if count:
         with np.errstate(over="ignore"):
@@ -171,87 +158,71 @@ def _ended(rows: list[np.ndarray], total: Size, kind: np.dtype) -> np.ndarray:
     return result
 
 
-def _count(keep_top_k: int, top_k: int, images: Size, classes: Size, scores: Size) -> Size:
-    """How many rows the result has; ``scores`` is how many each image has."""
-    if keep_top_k > 0:
-        return images * keep_top_k
-    return images * (classes * top_k if keep_top_k == -1 and top_k > 0 else scores)
+def _row_count(attributes: DetectionOutputAttributes, images: Size, classes: Size, scores: Size) -> Size:
+    """The number of rows of the result; ``scores`` is the number of scores of each image."""
+    keep, candidates = attributes.keep_top_k[0], attributes.top_k
+    if keep > 0:
+        return images * keep
+    return images * (classes * candidates if keep == -1 and candidates > 0 else scores)
 
 
 @detection_output_1.shape_rule
 @detection_output_8.shape_rule
-def _detection_output_facts(
-    box_logits: Fact,
-    class_preds: Fact,
-    proposals: Fact,
-    aux_class_preds: Fact | None = None,
-    aux_box_preds: Fact | None = None,
-    *,
-    num_classes: int | None = None,
-    keep_top_k: Ints,
-    top_k: int,
-    share_location: bool,
-    normalized: bool,
-    variance_encoded_in_target: bool,
-    **others: Any,
-) -> Fact:
-    check(len(keep_top_k) > 0, "keep_top_k is empty")
+def _detection_output_shape(
+    box_logits: Fact, class_preds: Fact, proposals: Fact, aux_class_preds: Fact | None = None, aux_box_preds: Fact | None = None, *,
+    attributes: DetectionOutputAttributes,
+) -> Fact:  # fmt: skip
+    check(len(attributes.keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
-    kind = _element(proposals, box_logits, class_preds, aux_class_preds, aux_box_preds)
+    # Proposals may be of another float type than the predictions.
+    element: Element | None = same_element(*(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None))
     batch, parts, width = sizes_of(proposals, 3, "proposals")
-    wanted = 1 if variance_encoded_in_target else 2
-    check(may_equal(parts, wanted), f"proposals have size {parts} on axis 1, expected {wanted}")
+    expected = 1 if attributes.variance_encoded_in_target else 2
+    check(may_equal(parts, expected), f"proposals have size {parts} on axis 1, expected {expected}")
     logits = _rows_of("box_logits", box_logits) + _rows_of("aux_box_preds", aux_box_preds)
     scores, marks = _rows_of("class_preds", class_preds), _rows_of("aux_class_preds", aux_class_preds)
     images = _images(logits + scores + marks, batch)
-    boxes = _agreed([("proposals", batch, width)], 4 if normalized else 5, "boxes", ANY)
-    boxes, classes = _counts(_agreed(marks, 2, "boxes", boxes), logits, scores, num_classes, share_location)
-    return Fact(kind, (1, 1, _count(keep_top_k[0], top_k, images, classes, meet(boxes * classes, scores[0][2])), 7))
+    boxes = _unify_counts([("proposals", batch, width)], attributes.box_values, "boxes", ANY)
+    boxes, classes = _counts(_unify_counts(marks, 2, "boxes", boxes), logits, scores, attributes)
+    return Fact(element, (1, 1, _row_count(attributes, images, classes, meet(boxes * classes, scores[0][2])), 7))
 
 
-def _counts(boxes: Size, logits: list[Row], scores: list[Row], num_classes: int | None, share_location: bool) -> tuple[Size, Size]:
-    """How many boxes there are for each image, and how many classes."""
-    locations = 1 if share_location else num_classes
+def _counts(boxes: Size, logits: list[Row], scores: list[Row], attributes: DetectionOutputAttributes) -> tuple[Size, Size]:
+    """The numbers of boxes of each image and of classes."""
+    num_classes = attributes.num_classes if isinstance(attributes, DetectionOutput1Attributes) else None
+    locations = 1 if attributes.share_location else num_classes
     if locations is not None:
-        boxes = _agreed(logits, 4 * locations, "boxes", boxes)
+        boxes = _unify_counts(logits, 4 * locations, "boxes", boxes)
     if num_classes is not None:
-        return _agreed(scores, num_classes, "boxes", boxes), num_classes
+        return _unify_counts(scores, num_classes, "boxes", boxes), num_classes
     if not isinstance(boxes, int):
         return boxes, Dim(1)
     check(boxes > 0, "proposals have no boxes, by which to count the classes")
-    classes = _agreed(scores, boxes, "classes", Dim(1))
-    return boxes, classes if share_location else _agreed(logits, 4 * boxes, "classes", classes)
-
-
-def _element(proposals: Fact, *predictions: Fact | None) -> Element | None:
-    """That of the predictions; proposals may be of another float type."""
-    kind = same_element(*(fact for fact in predictions if fact is not None))
-    for element in (kind, proposals.element):
-        check(element is None or element.is_float, f"element type {element} is not a float type")
-    return kind
+    classes = _unify_counts(scores, boxes, "classes", Dim(1))
+    return boxes, classes if attributes.share_location else _unify_counts(logits, 4 * boxes, "classes", classes)
 
 
 def _rows_of(name: str, fact: Fact | None) -> list[Row]:
-    """What is known of an input; nothing if it is not there."""
+    """What is known of an input; nothing if it is absent."""
     if fact is None:
         return []
-    images, numbers = sizes_of(fact, 2, name)
-    return [(name, images, numbers)]
+    images, values = sizes_of(fact, 2, name)
+    return [(name, images, values)]
 
 
-def _agreed(inputs: list[Row], each: int, things: str, known: Size) -> Size:
-    """How many things there are, of which every input has ``each`` numbers."""
-    for name, _, numbers in inputs:
-        says = f"{name} has {numbers} numbers for an image, expected {each} for each of {known} {things}"
+def _unify_counts(inputs: list[Row], each: int, items: str, known: Size) -> Size:
+    """The number of ``items``, for each of which every input has ``each`` values per image."""
+    for name, _, values in inputs:
+        message = f"{name} has {values} values for an image, expected {each} for each of {known} {items}"
         try:
-            known = meet(known, exact_quotient(numbers, each))
+            known = meet(known, exact_quotient(values, each))
         except OpError:
-            raise OpError(says) from None
+            raise OpError(message) from None
     return known
 
 
 def _images(inputs: list[Row], batch: Size) -> Size:
-    """How many images there are: proposals are for each of them, or one for all."""
+    """The number of images: proposals are for each of them, or one for all."""
     images = ANY if low(batch) < 2 else batch
     for name, size, _ in inputs:
         check(may_equal(images, size), f"{name} is for {size} images, expected {images}")

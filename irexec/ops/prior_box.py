@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -12,78 +13,109 @@ from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, may_equal
 from irexec.ir.facts import Fact
-from irexec.reference.detection import Edges, grid_of_boxes, spread
+from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.schema.attributes import Floats
+from irexec.schema.inputs import IntegerTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_vector
 
-# How far a centre goes back and then forth, by column and by row, half the width and the height of a box, and whether it is cut.
-Box = tuple[float, float, float, float, float, float, bool]
+# Height and width.
+Sizes = Annotated[IntegerTensor, Rank(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorBoxAttributes:
+    """Attributes of version 1."""
+
+    min_size: Floats = ()
+    max_size: Floats = ()
+    aspect_ratio: Floats = ()
+    flip: bool = False
+    clip: bool = False
+    step: float = 0.0
+    offset: float
+    variance: Floats = ()
+    scale_all_sizes: bool = True
+    fixed_ratio: Floats = ()
+    fixed_size: Floats = ()
+    density: Floats = ()
+
+    @property
+    def max_first(self) -> bool:
+        """Whether the box of sqrt(min * max) stands before those of the ratios."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorBox8Attributes(PriorBoxAttributes):
+    """Attributes of version 8."""
+
+    min_max_aspect_ratios_order: bool = True
+
+    @property
+    def max_first(self) -> bool:
+        """Whether the box of sqrt(min * max) stands before those of the ratios."""
+        return self.min_max_aspect_ratios_order
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorBoxClusteredAttributes:
+    """Attributes of PriorBoxClustered."""
+
+    width: Floats = (1.0,)
+    height: Floats = (1.0,)
+    clip: bool = True
+    step: float = 0.0
+    step_w: float = 0.0
+    step_h: float = 0.0
+    offset: float
+    variance: Floats = ()
+
+
+class CellBox(NamedTuple):
+    """A box of every cell, in pixels.
+
+    Attributes:
+        back, forward: subtracted from the centre of the cell, then added to it, along both axes.
+        column, row: added to the centre, along x and y.
+        half_width, half_height: of the box.
+        clipped: whether it is clipped at the borders of the image.
+    """
+
+    back: float
+    forward: float
+    column: float
+    row: float
+    half_width: float
+    half_height: float
+    clipped: bool
 
 
 @op("PriorBox", since=1)
-def prior_box_1(
-    output_size: np.ndarray,
-    image_size: np.ndarray,
-    *,
-    min_size: Floats = (),
-    max_size: Floats = (),
-    aspect_ratio: Floats = (),
-    flip: bool = False,
-    clip: bool = False,
-    step: float = 0.0,
-    offset: float,
-    variance: Floats = (),
-    scale_all_sizes: bool = True,
-    fixed_ratio: Floats = (),
-    fixed_size: Floats = (),
-    density: Floats = (),
-) -> np.ndarray:
-    """Boxes around the places of a grid, and their variances: f32 [2, 4 * height * width * boxes of a place].
+def prior_box_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxAttributes) -> np.ndarray:
+    """Boxes in every cell of a grid, and their variances: f32 [2, 4 * height * width * boxes of a cell].
 
     As PriorBox-8 with ``min_max_aspect_ratios_order``. Source: PriorBox-1.
     """
-    fixed = (aspect_ratio, flip, fixed_ratio, fixed_size, density)
-    sizes = (min_size, max_size, scale_all_sizes, True)
-    return _prior_box(output_size, image_size, fixed, sizes, step, offset, clip, variance)
+    return _prior_box(output_size, image_size, attributes)
 
 
 @op("PriorBox", since=8)
-def prior_box_8(
-    output_size: np.ndarray,
-    image_size: np.ndarray,
-    *,
-    min_size: Floats = (),
-    max_size: Floats = (),
-    aspect_ratio: Floats = (),
-    flip: bool = False,
-    clip: bool = False,
-    step: float = 0.0,
-    offset: float,
-    variance: Floats = (),
-    scale_all_sizes: bool = True,
-    fixed_ratio: Floats = (),
-    fixed_size: Floats = (),
-    density: Floats = (),
-    min_max_aspect_ratios_order: bool = True,
-) -> np.ndarray:
-    """Boxes around the places of a grid, and their variances: f32 [2, 4 * height * width * boxes of a place].
+def prior_box_8(output_size: Sizes, image_size: Sizes, *, attributes: PriorBox8Attributes) -> np.ndarray:
+    """Boxes in every cell of a grid, and their variances: f32 [2, 4 * height * width * boxes of a cell].
 
     First come the boxes of ``fixed_size``, ``density`` by ``density`` of them for each of ``fixed_ratio``, or else of 1 and
-    ``aspect_ratio``; each is cut at the borders of the image. Then for each of ``min_size`` a square, one of sqrt(min * max), and
+    ``aspect_ratio``; each is clipped at the borders of the image. Then for each of ``min_size`` a square, one of sqrt(min * max), and
     one box for each ratio (in the other order without ``min_max_aspect_ratios_order``). Without ``scale_all_sizes`` sizes and step are
-    parts of the image's height, max_size means nothing, and the ratios belong to the first of ``min_size``, behind the last.
-    Step 0 spreads the places over the image, centred whatever ``offset`` is; -1 does without ``scale_all_sizes``.
-    Source: PriorBox-8 and OpenVINO's reference, all in f32. Attributes that make another number of boxes than they are counted
-    for (OpenVINO then writes beyond its memory, or leaves some of it as it was) are refused.
+    relative to the image's height, max_size has no effect, and the ratios apply to the first of ``min_size``, after the last.
+    With step 0 the cells cover the image, and boxes are in their centres whatever ``offset`` is; so does -1 without ``scale_all_sizes``.
+    Source: PriorBox-8 and OpenVINO's reference, all in f32. Attributes for which OpenVINO counts another number of boxes than it makes
+    (and then writes beyond its memory, or leaves some of it uninitialised) are refused.
     """
-    fixed = (aspect_ratio, flip, fixed_ratio, fixed_size, density)
-    sizes = (min_size, max_size, scale_all_sizes, min_max_aspect_ratios_order)
-    return _prior_box(output_size, image_size, fixed, sizes, step, offset, clip, variance)
+    return _prior_box(output_size, image_size, attributes)
 
 
 def _ratios(aspect_ratio: Sequence[float], flip: bool) -> list[np.float32]:
-    """1 and the ratios that are not there yet, each followed by its inverse with ``flip``."""
+    """1 and the other ratios without repetition, each followed by its inverse with ``flip``."""
     found = [np.float32(1)]
     for ratio in map(np.float32, aspect_ratio):
         if all(abs(float(ratio - other)) >= 1e-6 for other in found):
@@ -91,168 +123,144 @@ def _ratios(aspect_ratio: Sequence[float], flip: bool) -> list[np.float32]:
     return found
 
 
-def _fixed(aspect_ratio: Floats, flip: bool, fixed_ratio: Floats, fixed_size: Floats, density: Floats) -> list[Box]:
-    """The boxes of fixed sizes; a size, half of it and a shift lose their fractions, as in the reference. The plugin halves exactly."""
+def _fixed_boxes(attributes: PriorBoxAttributes) -> list[CellBox]:
+    """The boxes of fixed sizes; a size, half of it and a shift are truncated, as in the reference. The plugin halves exactly."""
     half = np.float32(0.5)
-    boxes: list[Box] = []
-    for size, dense in zip(map(np.float32, fixed_size), map(int, density), strict=False):
-        whole, shift = int(size), int(size / np.float32(dense))
-        roots = [np.sqrt(np.float32(ratio)) for ratio in fixed_ratio or _ratios(aspect_ratio, flip)[1:]]
+    boxes: list[CellBox] = []
+    for size, density in zip(map(np.float32, attributes.fixed_size), map(int, attributes.density), strict=False):
+        whole, shift = int(size), int(size / np.float32(density))
+        ratios = attributes.fixed_ratio or _ratios(attributes.aspect_ratio, attributes.flip)[1:]
+        roots = [np.sqrt(np.float32(ratio)) for ratio in ratios]
         shapes = [(float(size * half * root), float(size * half / root)) for root in roots]
-        if not fixed_ratio:
+        if not attributes.fixed_ratio:
             shapes.insert(0, (whole / 2, whole / 2))
-        places = [(column * shift, row * shift) for row in range(dense) for column in range(dense)]
-        boxes += [(whole // 2, shift / 2, *place, *shape, True) for shape in shapes for place in places]
+        shifts = [(column * shift, row * shift) for row in range(density) for column in range(density)]
+        boxes += [CellBox(whole // 2, shift / 2, *moved, *shape, True) for shape in shapes for moved in shifts]
     return boxes
 
 
-def _around(min_size: Sequence[float], max_size: Floats, ratios: list[np.float32], scale_all_sizes: bool, max_first: bool) -> list[Box]:
-    """The boxes of the sizes themselves, all about the centre."""
-    half, shapes = np.float32(0.5), []
-    for i, size in enumerate(map(np.float32, min_size)):
-        largest = [np.sqrt(size * np.float32(most)) * half for most in max_size[i : i + 1] if scale_all_sizes]
-        last = scale_all_sizes or i == len(min_size) - 1
-        side = (size if scale_all_sizes else np.float32(min_size[0])) * half
-        squares, others = [(side, side) for side in largest], [(side * np.sqrt(r), side / np.sqrt(r)) for r in ratios if last]
-        shapes += [(size * half, size * half), *(squares + others if max_first else others + squares)]
-    return [(0, 0, 0, 0, float(width), float(height), False) for width, height in shapes]
+def _centred_boxes(min_sizes: Sequence[float], attributes: PriorBoxAttributes) -> list[CellBox]:
+    """The boxes of ``min_sizes``, in pixels, in the centre of the cell."""
+    half, shapes, scale_all = np.float32(0.5), [], attributes.scale_all_sizes
+    ratios = _ratios(attributes.aspect_ratio, attributes.flip)[1:]
+    for i, size in enumerate(map(np.float32, min_sizes)):
+        larger = [np.sqrt(size * np.float32(maximum)) * half for maximum in attributes.max_size[i : i + 1] if scale_all]
+        with_ratios = scale_all or i == len(min_sizes) - 1
+        side = (size if scale_all else np.float32(min_sizes[0])) * half
+        squares = [(side, side) for side in larger]
+        others = [(side * np.sqrt(ratio), side / np.sqrt(ratio)) for ratio in ratios if with_ratios]
+        shapes += [(size * half, size * half), *(squares + others if attributes.max_first else others + squares)]
+    return [CellBox(0, 0, 0, 0, float(width), float(height), False) for width, height in shapes]
 
 
-def _prior_box(
-    output_size: np.ndarray,
-    image_size: np.ndarray,
-    fixed: tuple[Any, ...],
-    sizes: tuple[Any, ...],
-    step: float,
-    offset: float,
-    clip: bool,
-    variance: Floats,
-) -> np.ndarray:
+def _prior_box(output_size: np.ndarray, image_size: np.ndarray, attributes: PriorBoxAttributes) -> np.ndarray:
     grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
     if 0 in grid:
         return np.empty((2, 0), np.float32)
-    min_size, max_size, scale_all_sizes, max_first = sizes
     with np.errstate(all="ignore"):
-        apart = np.float32(step)
-        if not scale_all_sizes:
-            apart = image[0] / np.float32(grid[0]) if step == -1 else apart * image[0]
-            min_size = [np.float32(size) * image[0] for size in min_size]
-        about = _around(min_size, max_size, _ratios(*fixed[:2])[1:], scale_all_sizes, max_first)
-        boxes = np.array(_fixed(*fixed) + about, np.float32).reshape(-1, 7)
+        step, min_sizes = np.float32(attributes.step), list(attributes.min_size)
+        if not attributes.scale_all_sizes:
+            step = image[0] / np.float32(grid[0]) if attributes.step == -1 else step * image[0]
+            min_sizes = [np.float32(size) * image[0] for size in min_sizes]
+        boxes = np.array(_fixed_boxes(attributes) + _centred_boxes(min_sizes, attributes), np.float32).reshape(-1, 7)
         if not len(boxes):
             return np.empty((2, 0), np.float32)
-        steps = [apart if apart else size / np.float32(count) for size, count in zip(image, grid, strict=True)]
-        centres = [spread(count, each, offset if apart else 0.5) for count, each in zip(grid, steps, strict=True)]
+        steps = [step if step else size / np.float32(count) for size, count in zip(image, grid, strict=True)]
+        offset = attributes.offset if step else 0.5
+        centres = [cell_centres(count, each, offset) for count, each in zip(grid, steps, strict=True)]
         rows, columns = (_edges(centres[axis], boxes, axis, image[axis]) for axis in (0, 1))
-    return grid_of_boxes(rows, columns, clip, variance)
+    return grid_of_boxes(rows, columns, attributes.clip, attributes.variance)
 
 
 def _edges(centres: np.ndarray, boxes: np.ndarray, axis: int, image: np.float32) -> Edges:
-    """Where each box of each place begins and ends along y (axis 0) or x, as parts of the image."""
-    back, forth, shift, half, cut = (boxes[:, i] for i in (0, 1, 3 - axis, 5 - axis, 6))
-    middle = centres[:, None] - back + forth + shift
+    """The edges of the boxes (rows of CellBox) along y (axis 0) or x, relative to the size of the image."""
+    back, forward, shift, half, clipped = (boxes[:, i] for i in (0, 1, 3 - axis, 5 - axis, 6))
+    middle = centres[:, None] - back + forward + shift
     first, last = (middle - half) * (1 / image), (middle + half) * (1 / image)
-    return np.where(cut > 0, np.maximum(first, 0), first), np.where(cut > 0, np.minimum(last, 1), last)
+    return np.where(clipped > 0, np.maximum(first, 0), first), np.where(clipped > 0, np.minimum(last, 1), last)
 
 
 @prior_box_1.shape_rule
 @prior_box_8.shape_rule
-def _prior_box_facts(output_size: Fact, image_size: Fact, **attributes: Any) -> Fact:
-    return _grid_facts(output_size, image_size, _boxes_of_a_place(**attributes), attributes["variance"])
+def _prior_box_shape(output_size: Fact, image_size: Fact, *, attributes: PriorBoxAttributes) -> Fact:
+    return _grid_shape(output_size, image_size, _box_count(attributes), attributes.variance)
 
 
-def _boxes_of_a_place(
-    *,
-    min_size: Floats,
-    max_size: Floats,
-    aspect_ratio: Floats,
-    flip: bool,
-    scale_all_sizes: bool,
-    fixed_ratio: Floats,
-    fixed_size: Floats,
-    density: Floats,
-    **others: Any,
-) -> int:
-    """How many boxes OpenVINO counts; OpError if that is not how many there are."""
-    for name, numbers, least in (("aspect_ratio", aspect_ratio, 1e-6), ("fixed_ratio", fixed_ratio, 1e-6), ("density", density, 1)):
-        check(all(least <= number < 1e9 for number in numbers), f"{name} has numbers that are not positive, or below {least:g}")
-    check(all(0 <= size < 1e9 for size in fixed_size), f"fixed_size {fixed_size} has numbers that are no sizes")
-    check(len(density) == len(fixed_size) or not fixed_size, f"density has {len(density)} numbers for {len(fixed_size)} fixed sizes")
-    ratios = len(_ratios(aspect_ratio, flip))
-    squares = [int(number) ** 2 for number in density]
-    made = sum(squares) * len(fixed_ratio or range(ratios)) if fixed_size else 0
-    if scale_all_sizes:
-        made += len(min_size) * ratios + min(len(min_size), len(max_size))
-    elif min_size:
-        made += len(min_size) + ratios - 1
-    counted = _counted(_distinct(aspect_ratio, flip), len(min_size), len(max_size), scale_all_sizes, len(fixed_size))
-    counted += (len(fixed_ratio) or _distinct(aspect_ratio, flip)) * sum(square - 1 for square in squares)
-    check(made == counted, f"the sizes and ratios make {made} boxes at each place, but count as {counted}")
+def _box_count(attributes: PriorBoxAttributes) -> int:
+    """The number of boxes of a cell as OpenVINO counts them; OpError if it makes another number."""
+    _check_values(attributes)
+    sizes, fixed_ratios = len(attributes.min_size), len(attributes.fixed_ratio)
+    ratios = len(_ratios(attributes.aspect_ratio, attributes.flip))
+    squares = [int(value) ** 2 for value in attributes.density]
+    made = sum(squares) * (fixed_ratios or ratios) if attributes.fixed_size else 0
+    if attributes.scale_all_sizes:
+        made += sizes * ratios + min(sizes, len(attributes.max_size))
+    elif sizes:
+        made += sizes + ratios - 1
+    rounded = _rounded_ratio_count(attributes)
+    counted = _count_without_density(attributes, rounded) + (fixed_ratios or rounded) * sum(square - 1 for square in squares)
+    check(made == counted, f"the sizes and ratios make {made} boxes in each cell, but count as {counted}")
     return counted
 
 
-def _counted(ratios: int, least: int, most: int, scale_all_sizes: bool, fixed: int) -> int:
-    if fixed:
-        return ratios * fixed
-    return ratios * least + most if scale_all_sizes else ratios + least - 1
+def _check_values(attributes: PriorBoxAttributes) -> None:
+    ratios = (("aspect_ratio", attributes.aspect_ratio, 1e-6), ("fixed_ratio", attributes.fixed_ratio, 1e-6))
+    for name, values, minimum in (*ratios, ("density", attributes.density, 1)):
+        check(all(minimum <= value < 1e9 for value in values), f"{name} has values that are not positive, or below {minimum:g}")
+    fixed, densities = attributes.fixed_size, len(attributes.density)
+    check(all(0 <= size < 1e9 for size in fixed), f"fixed_size {fixed} has values that are not sizes")
+    check(densities == len(fixed) or not fixed, f"density has {densities} values for {len(fixed)} fixed sizes")
 
 
-def _distinct(aspect_ratio: Floats, flip: bool) -> int:
-    """How many ratios there are, 1 among them, when they are rounded to six digits."""
-    every = [number for ratio in aspect_ratio for number in ((ratio, 1 / ratio) if flip else (ratio,))]
-    return len({1.0, *(math.floor(number * 1e6 + 0.5) / 1e6 for number in every)})
+def _count_without_density(attributes: PriorBoxAttributes, ratios: int) -> int:
+    if attributes.fixed_size:
+        return ratios * len(attributes.fixed_size)
+    sizes = len(attributes.min_size)
+    return ratios * sizes + len(attributes.max_size) if attributes.scale_all_sizes else ratios + sizes - 1
+
+
+def _rounded_ratio_count(attributes: PriorBoxAttributes) -> int:
+    """The number of different ratios, 1 among them, rounded to six digits."""
+    flip = attributes.flip
+    ratios = [value for ratio in attributes.aspect_ratio for value in ((ratio, 1 / ratio) if flip else (ratio,))]
+    return len({1.0, *(math.floor(value * 1e6 + 0.5) / 1e6 for value in ratios)})
 
 
 @op("PriorBoxClustered", since=1)
-def prior_box_clustered_1(
-    output_size: np.ndarray,
-    image_size: np.ndarray,
-    *,
-    width: Floats = (1.0,),
-    height: Floats = (1.0,),
-    clip: bool = True,
-    step: float = 0.0,
-    step_w: float = 0.0,
-    step_h: float = 0.0,
-    offset: float,
-    variance: Floats = (),
-) -> np.ndarray:
-    """Boxes of given widths and heights around the places of a grid, and their variances: f32 [2, 4 * rows * columns * boxes].
+def prior_box_clustered_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxClusteredAttributes) -> np.ndarray:
+    """Boxes of given widths and heights in every cell of a grid, and their variances: f32 [2, 4 * rows * columns * boxes].
 
-    A step of 0 along an axis is ``step``; if then both are 0, the places are spread over the image. All is in f32.
+    A step of 0 along an axis is ``step``; if then both are 0, the cells cover the image. All is in f32.
     Source: PriorBoxClustered-1; OpenVINO's reader takes absent sizes for none, the specification for 1, and it wants the image's size.
     """
     grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
-    if 0 in grid or not width:
+    if 0 in grid or not attributes.width:
         return np.empty((2, 0), np.float32)
     edges = []
     with np.errstate(all="ignore"):
-        apart = [np.float32(step_h or step), np.float32(step_w or step)]
-        if not any(apart):
-            apart = [size / np.float32(count) for size, count in zip(image, grid, strict=True)]
-        for axis, sizes in ((0, height), (1, width)):
+        steps = [np.float32(attributes.step_h or attributes.step), np.float32(attributes.step_w or attributes.step)]
+        if not any(steps):
+            steps = [size / np.float32(count) for size, count in zip(image, grid, strict=True)]
+        for axis, sizes in ((0, attributes.height), (1, attributes.width)):
             half = np.array(sizes, np.float32) / 2
-            middle = spread(grid[axis], apart[axis], offset)[:, None]
+            middle = cell_centres(grid[axis], steps[axis], attributes.offset)[:, None]
             edges.append(((middle - half) / image[axis], (middle + half) / image[axis]))
-    return grid_of_boxes(edges[0], edges[1], clip, variance)
+    return grid_of_boxes(edges[0], edges[1], attributes.clip, attributes.variance)
 
 
 @prior_box_clustered_1.shape_rule
-def _prior_box_clustered_1_facts(
-    output_size: Fact, image_size: Fact, *, width: Floats, height: Floats, variance: Floats, **others: Any
-) -> Fact:
-    check(len(width) == len(height), f"width has {len(width)} numbers, height {len(height)}")
-    return _grid_facts(output_size, image_size, len(width), variance)
+def _prior_box_clustered_1_shape(output_size: Fact, image_size: Fact, *, attributes: PriorBoxClusteredAttributes) -> Fact:
+    widths, heights = len(attributes.width), len(attributes.height)
+    check(widths == heights, f"width has {widths} values, height {heights}")
+    return _grid_shape(output_size, image_size, widths, attributes.variance)
 
 
-def _grid_facts(output_size: Fact, image_size: Fact, boxes: int, variance: Floats) -> Fact:
+def _grid_shape(output_size: Fact, image_size: Fact, boxes: int, variance: Floats) -> Fact:
     for name, fact in (("output_size", output_size), ("image_size", image_size)):
-        check_integers(fact, name)
-        check_vector(fact, name)
-        check(not fact.shape or may_equal(fact.shape[0], 2), f"{name} has shape {fact}, expected 2 numbers")
-    check(len(variance) in (0, 1, 4), f"variance has {len(variance)} numbers, expected 0, 1 or 4")
+        check(not fact.shape or may_equal(fact.shape[0], 2), f"{name} has shape {fact}, expected 2 values")
+    check(len(variance) in (0, 1, 4), f"variance has {len(variance)} values, expected 0, 1 or 4")
     total: Size = 4 * boxes
     for size in output_size.sizes() or (ANY, ANY):
-        check(not isinstance(size, int) or size >= 0, f"output_size has {size}, expected a size")
+        check(not isinstance(size, int) or size >= 0, f"output_size has {size}, expected 0 or more")
         total = total * at_least(size, 0)
     return Fact(F32, (2, total))

@@ -1,8 +1,8 @@
-"""Numbers looked up among others: Bucketize, SearchSorted, Unique."""
+"""Search: Bucketize, SearchSorted, Unique."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -11,17 +11,20 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference.searching import bisect, distinct
+from irexec.schema.inputs import AnyTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, check_vector, normalize_axis, open_shape, same_element
+from irexec.schema.rules import check_scalar, normalize_axis, open_shape, same_element
 
 IndexType = Literal["i64", "i32"]
 
 
 @op("Bucketize", since=3)
-def bucketize_3(data: np.ndarray, buckets: np.ndarray, *, output_type: IndexType = "i64", with_right_bound: bool = True) -> np.ndarray:
-    """How many boundaries a number is beyond; a boundary itself belongs to the bucket before it, or behind it.
+def bucketize_3(
+    data: Tensor, buckets: Annotated[Tensor, Rank(1)], *, output_type: IndexType = "i64", with_right_bound: bool = True
+) -> np.ndarray:
+    """The number of boundaries below each value; with ``with_right_bound`` a bucket includes its upper boundary, else its lower one.
 
-    NaN is beyond none with the right bound, and beyond all without. Source: Bucketize-3.
+    NaN is in the first bucket with the right bound, and in the last without. Source: Bucketize-3.
     """
     found = bisect(buckets, data.reshape(-1), np.less if with_right_bound else _not_below)
     return found.reshape(data.shape).astype(element(output_type).carrier)
@@ -32,16 +35,15 @@ def _not_below(boundary: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 @bucketize_3.shape_rule
-def _bucketize_3_facts(data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True) -> Fact:
-    check_vector(buckets, "buckets")
+def _bucketize_3_shape(data: Fact, buckets: Fact, *, output_type: IndexType = "i64", with_right_bound: bool = True) -> Fact:
     return Fact(element(output_type), data.shape)
 
 
 @op("SearchSorted", since=15)
 def search_sorted_15(
-    sorted_sequence: np.ndarray, values: np.ndarray, *, right_mode: bool = False, output_type: IndexType = "i64"
+    sorted_sequence: Annotated[Tensor, Rank(1, None)], values: Tensor, *, right_mode: bool = False, output_type: IndexType = "i64"
 ) -> np.ndarray:
-    """Where each value would go to keep its sequence sorted: the first place, or the last in ``right_mode``.
+    """The index at which each value would be inserted to keep its sequence sorted: the first, or the last in ``right_mode``.
 
     The sequences lie along the last axis; a single one serves values of any shape. Source: SearchSorted-15.
     """
@@ -51,41 +53,37 @@ def search_sorted_15(
 
 
 @search_sorted_15.shape_rule
-def _search_sorted_15_facts(sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64") -> Fact:
+def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64") -> Fact:
     same_element(sorted_sequence, values)
-    kind, many = element(output_type), sorted_sequence.shape
-    check(many is None or len(many) > 0, "sorted_sequence is a scalar")
+    index, sequence = element(output_type), sorted_sequence.shape
+    if sequence is None or len(sequence) == 1:
+        return Fact(index, values.shape)
     if values.shape is None:
-        return Fact(kind, None if many is None or len(many) == 1 else (*many[:-1], ANY))
-    check(
-        len(values.shape) > 0 or many is None or len(many) == 1, f"values are a scalar, sorted_sequence {sorted_sequence} has several axes"
-    )
-    if many is None or len(many) == 1:
-        return Fact(kind, values.shape)
-    check(len(many) == len(values.shape), f"sorted_sequence {sorted_sequence} and values {values} have different ranks")
-    lead = [meet(a, b) for a, b in zip(many[:-1], values.shape[:-1], strict=True)]
-    return Fact(kind, (*lead, *values.shape[-1:]))
+        return Fact(index, (*sequence[:-1], ANY))
+    check(len(sequence) == len(values.shape), f"sorted_sequence {sorted_sequence} and values {values} have different ranks")
+    lead = [meet(a, b) for a, b in zip(sequence[:-1], values.shape[:-1], strict=True)]
+    return Fact(index, (*lead, *values.shape[-1:]))
 
 
 @op("Unique", since=10)
 def unique_10(
-    data: np.ndarray,
-    axis: np.ndarray | None = None,
+    data: AnyTensor,
+    axis: Annotated[IntegerTensor, Rank(0, 1)] | None = None,
     *,
     sorted: bool = True,
     index_element_type: IndexType = "i64",
     count_element_type: IndexType = "i64",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct numbers, or slices along ``axis``; where each is first met; which of them each is; how many.
+    """The distinct values, or slices along ``axis``; the index of the first occurrence, of which distinct one each is, and counts.
 
-    They are in ascending order, or in the order in which they are met; NaN differs from NaN. Source: Unique-10.
+    They are in ascending order, or in the order of first occurrence; NaN differs from NaN. Source: Unique-10.
     """
-    place = None if axis is None else normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
-    lines = data.reshape(-1, 1) if place is None else _slices(data, place)
-    first, which, counts = distinct(lines.astype(str) if lines.dtype == object else lines, ordered=sorted)
-    values = data.reshape(-1)[first] if place is None else data.take(first, place)
+    position = None if axis is None else normalize_axis(int(axis.reshape(())), data.ndim)
+    rows = data.reshape(-1, 1) if position is None else _slices(data, position)
+    first, inverse, counts = distinct(rows.astype(str) if rows.dtype == object else rows, ordered=sorted)
+    values = data.reshape(-1)[first] if position is None else data.take(first, position)
     index = element(index_element_type).carrier
-    return values, first.astype(index), which.astype(index), counts.astype(element(count_element_type).carrier)
+    return values, first.astype(index), inverse.astype(index), counts.astype(element(count_element_type).carrier)
 
 
 def _slices(data: np.ndarray, axis: int) -> np.ndarray:
@@ -94,7 +92,7 @@ def _slices(data: np.ndarray, axis: int) -> np.ndarray:
 
 
 @unique_10.shape_rule
-def _unique_10_facts(
+def _unique_10_shapes(
     data: Fact,
     axis: Fact | None = None,
     *,
@@ -105,22 +103,21 @@ def _unique_10_facts(
     index, amount = element(index_element_type), element(count_element_type)
     if axis is None:
         total = ANY if data.shape is None else count(data.shape)
-        return _found(data.element, (_distinct_of(total),), total, 0, index, amount)
-    check_integers(axis, "axis")
+        return _outputs(data.element, (_distinct_count(total),), total, 0, index, amount)
     check_scalar(axis, "axis")
-    place = axis.scalar("axis")
-    if data.shape is None or place is None:
+    position = axis.scalar("axis")
+    if data.shape is None or position is None:
         return Fact(data.element, open_shape(data.rank)), Fact(index, (ANY,)), Fact(index, (ANY,)), Fact(amount, (ANY,))
-    place = normalize_axis(place, len(data.shape))
-    size = data.shape[place]
-    shape = (*data.shape[:place], _distinct_of(size), *data.shape[place + 1 :])
-    return _found(data.element, shape, size, place, index, amount)
+    position = normalize_axis(position, len(data.shape))
+    size = data.shape[position]
+    shape = (*data.shape[:position], _distinct_count(size), *data.shape[position + 1 :])
+    return _outputs(data.element, shape, size, position, index, amount)
 
 
-def _distinct_of(size: Size) -> Size:
-    """At least one of what there is, at most all."""
+def _distinct_count(size: Size) -> Size:
+    """At least one where there are any, at most all."""
     return span(min(low(size), 1), high(size))
 
 
-def _found(kind: Element | None, shape: Shape, size: Size, axis: int, index: Element, amount: Element) -> tuple[Fact, Fact, Fact, Fact]:
+def _outputs(kind: Element | None, shape: Shape, size: Size, axis: int, index: Element, amount: Element) -> tuple[Fact, Fact, Fact, Fact]:
     return Fact(kind, shape), Fact(index, (shape[axis],)), Fact(index, (size,)), Fact(amount, (shape[axis],))

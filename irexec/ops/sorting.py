@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -10,103 +11,116 @@ from irexec.dtypes.elements import I32, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
+from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, normalize_axis
+from irexec.schema.rules import check_scalar, normalize_axis
 
-Mode = Literal["max", "min"]
-Sort = Literal["value", "index", "none"]
 IndexType = Literal["i64", "i32"]
+Data = Annotated[Tensor, Rank(1, None)]
+Count = Annotated[IntegerTensor, Rank(0, 1)]
 
 
-def _top(data: np.ndarray, k: np.ndarray, axis: int, mode: str, sort: str, kind: Element) -> tuple[np.ndarray, np.ndarray]:
-    """Of equal numbers the one with the lower index counts first; NaN counts last, whichever are wanted."""
-    place = normalize_axis(axis, data.ndim)
-    size = data.shape[place]
-    wanted = int(k.reshape(-1)[0])
-    check(0 <= wanted <= size, f"k is {wanted}, the axis has {size}")
-    if mode == "max" and data.dtype.kind == "f":
-        order = np.argsort(-data, place, kind="stable")
-    elif mode == "max":
-        # A stable descending order: sort the axis the other way round and read it from behind.
-        order = size - 1 - np.flip(np.argsort(np.flip(data, place), place, kind="stable"), place)
+@dataclass(frozen=True, kw_only=True)
+class TopK1Attributes:
+    """Attributes of version 1; indices are i32."""
+
+    axis: int
+    mode: Literal["max", "min"]
+    sort: Literal["value", "index", "none"]
+
+    @property
+    def index_element(self) -> Element:
+        """The element type of the indices."""
+        return I32
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopKAttributes(TopK1Attributes):
+    """Attributes of version 3."""
+
+    index_element_type: IndexType = "i32"
+
+    @property
+    def index_element(self) -> Element:
+        """The element type of the indices."""
+        return element(self.index_element_type)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopK11Attributes(TopKAttributes):
+    """Attributes of version 11."""
+
+    stable: bool = False
+
+
+def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
+    """Of equal values the one with the lower index comes first; NaN comes last in both modes."""
+    axis = normalize_axis(attributes.axis, data.ndim)
+    size, count = data.shape[axis], int(k.reshape(()))
+    check(0 <= count <= size, f"k is {count}, the axis has {size}")
+    if attributes.mode == "max" and data.dtype.kind == "f":
+        order = np.argsort(-data, axis, kind="stable")
+    elif attributes.mode == "max":
+        # A stable descending order: sort the reversed axis and read the order backwards.
+        order = size - 1 - np.flip(np.argsort(np.flip(data, axis), axis, kind="stable"), axis)
     else:
-        order = np.argsort(data, place, kind="stable")
-    chosen = np.take(order, np.arange(wanted), place)
-    if sort == "index":
-        chosen = np.sort(chosen, place)
-    return np.take_along_axis(data, chosen, place), chosen.astype(kind.carrier)
-
-
-def _top_facts(data: Fact, k: Fact, axis: int, kind: Element) -> tuple[Fact, Fact]:
-    check_scalar(k, "k")
-    check_integers(k, "k")
-    if data.shape is None:
-        return Fact(data.element, None), Fact(kind, None)
-    place = normalize_axis(axis, len(data.shape)) if data.shape else 0
-    check(len(data.shape) > 0, "data is a scalar")
-    known = k.sizes()
-    wanted = known[0] if known else None
-    size = _fewest(data.shape[place], wanted)
-    shape = (*data.shape[:place], size, *data.shape[place + 1 :])
-    return Fact(data.element, shape), Fact(kind, shape)
-
-
-def _fewest(size: Size, wanted: Size | None) -> Size:
-    """k of them: a k beyond the axis is an error, so the axis is at least as long."""
-    if wanted is None:
-        return span(0, high(size))
-    most, top = high(size), high(wanted)
-    check(top is None or top >= 0, f"k {wanted} is negative")
-    check(most is None or low(wanted) <= most, f"k is {wanted}, the axis has only {size}")
-    return at_least(wanted if most is None else at_most(wanted, most), 0)
+        order = np.argsort(data, axis, kind="stable")
+    chosen = np.take(order, np.arange(count), axis)
+    if attributes.sort == "index":
+        chosen = np.sort(chosen, axis)
+    return np.take_along_axis(data, chosen, axis), chosen.astype(attributes.index_element.carrier)
 
 
 @op("TopK", since=1)
-def topk_1(data: np.ndarray, k: np.ndarray, *, axis: int, mode: Mode, sort: Sort) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` greatest or least along ``axis`` and their indices (i32). Source: TopK-1."""
-    return _top(data, k, axis, mode, sort, I32)
-
-
-@topk_1.shape_rule
-def _topk_1_facts(data: Fact, k: Fact, *, axis: int, mode: str, sort: str) -> tuple[Fact, Fact]:
-    return _top_facts(data, k, axis, I32)
+def topk_1(data: Data, k: Count, *, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices (i32). Source: TopK-1."""
+    return _top(data, k, attributes)
 
 
 @op("TopK", since=3)
-def topk_3(
-    data: np.ndarray, k: np.ndarray, *, axis: int, mode: Mode, sort: Sort, index_element_type: IndexType = "i32"
-) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` greatest or least along ``axis`` and their indices. Source: TopK-3."""
-    return _top(data, k, axis, mode, sort, element(index_element_type))
-
-
-@topk_3.shape_rule
-def _topk_3_facts(data: Fact, k: Fact, *, axis: int, mode: str, sort: str, index_element_type: str = "i32") -> tuple[Fact, Fact]:
-    return _top_facts(data, k, axis, element(index_element_type))
+def topk_3(data: Data, k: Count, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-3."""
+    return _top(data, k, attributes)
 
 
 @op("TopK", since=11)
-def topk_11(
-    data: np.ndarray, k: np.ndarray, *, axis: int, mode: Mode, sort: Sort, stable: bool = False, index_element_type: IndexType = "i32"
-) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` greatest or least along ``axis`` and their indices; always stable here. Source: TopK-11."""
-    return _top(data, k, axis, mode, sort, element(index_element_type))
+def topk_11(data: Data, k: Count, *, attributes: TopK11Attributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices; always stable here. Source: TopK-11."""
+    return _top(data, k, attributes)
 
 
+@topk_1.shape_rule
+@topk_3.shape_rule
 @topk_11.shape_rule
-def _topk_11_facts(
-    data: Fact, k: Fact, *, axis: int, mode: str, sort: str, stable: bool = False, index_element_type: str = "i32"
-) -> tuple[Fact, Fact]:
-    check(not stable or sort != "none", "stable needs an order: sort must be value or index")
-    return _top_facts(data, k, axis, element(index_element_type))
+def _topk_shapes(data: Fact, k: Fact, *, attributes: TopK1Attributes) -> tuple[Fact, Fact]:
+    stable = isinstance(attributes, TopK11Attributes) and attributes.stable
+    check(not stable or attributes.sort != "none", "stable needs an order: sort must be value or index")
+    check_scalar(k, "k")
+    if data.shape is None:
+        return Fact(data.element, None), Fact(attributes.index_element, None)
+    axis = normalize_axis(attributes.axis, len(data.shape))
+    values = k.sizes()
+    size = _count_of(data.shape[axis], values[0] if values else None)
+    shape = (*data.shape[:axis], size, *data.shape[axis + 1 :])
+    return Fact(data.element, shape), Fact(attributes.index_element, shape)
+
+
+def _count_of(size: Size, k: Size | None) -> Size:
+    """The size of the result's axis: k, which must not be larger than the size of the data's axis."""
+    if k is None:
+        return span(0, high(size))
+    maximum, largest = high(size), high(k)
+    check(largest is None or largest >= 0, f"k {k} is negative")
+    check(maximum is None or low(k) <= maximum, f"k is {k}, the axis has only {size}")
+    return at_least(k if maximum is None else at_most(k, maximum), 0)
 
 
 @op("NonZero", since=3)
-def non_zero_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarray:
-    """The positions of the numbers that are not 0, one column each, in row-major order.
+def non_zero_3(data: Tensor, *, output_type: IndexType = "i64") -> np.ndarray:
+    """The indices of the values that are not 0, one column each, in row-major order: [rank, n].
 
-    A scalar counts as a vector of one, but that of 0 has no row either, as in openvino ``reference/non_zero.hpp``
-    (the plugin leaves one). Source: NonZero-3.
+    A scalar counts as a vector of one value, but a scalar 0 gives no row either, as in openvino ``reference/non_zero.hpp``
+    (the plugin gives one). Source: NonZero-3.
     """
     carrier = element(output_type).carrier
     if data.ndim == 0 and not data:
@@ -115,38 +129,37 @@ def non_zero_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarra
 
 
 @non_zero_3.shape_rule
-def _non_zero_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
-    check(data.element is None or data.element.kind != "string", "element type string is no number")
+def _non_zero_3_shape(data: Fact, *, output_type: IndexType = "i64") -> Fact:
     if data.shape is None:
         return Fact(element(output_type), (ANY, ANY))
     total = count(data.shape)
-    most = total if isinstance(total, int) else total.hi
-    return Fact(element(output_type), (len(data.shape) or Dim(0, 1), Dim(0, most) if most != 0 else 0))
+    return Fact(element(output_type), (len(data.shape) or Dim(0, 1), span(0, high(total))))
 
 
 @op("CumSum", since=3, widen=True, tolerance=4e-6)
-def cum_sum_3(data: np.ndarray, axis: np.ndarray | None = None, *, exclusive: bool = False, reverse: bool = False) -> np.ndarray:
-    """Running sums along ``axis`` (0 unless given), without the number itself if ``exclusive``, from the end if ``reverse``.
+def cum_sum_3(
+    data: NumericTensor, axis: Annotated[IntegerTensor, Rank(0, 1)] | None = None, *, exclusive: bool = False, reverse: bool = False
+) -> np.ndarray:
+    """Cumulative sums along ``axis`` (default 0), without the element itself if ``exclusive``, from the last one if ``reverse``.
 
     Source: CumSum-3.
     """
     if data.ndim == 0:
         return np.zeros_like(data) if exclusive else data.copy()
-    place = normalize_axis(0 if axis is None else int(axis.reshape(-1)[0]), data.ndim)
-    turned = np.flip(data, place) if reverse else data
-    sums = np.cumsum(turned, place, dtype=data.dtype)
+    position = normalize_axis(0 if axis is None else int(axis.reshape(())), data.ndim)
+    sums = np.cumsum(np.flip(data, position) if reverse else data, position, dtype=data.dtype)
     if exclusive:
-        first = (slice(None),) * place
-        sums = np.concatenate([np.zeros_like(sums[(*first, slice(0, 1))]), sums[(*first, slice(0, -1))]], place)[
-            (*first, slice(0, data.shape[place]))
-        ]
-    return np.ascontiguousarray(np.flip(sums, place)) if reverse else sums
+        lead = (slice(None),) * position
+        zeros = np.zeros_like(sums[(*lead, slice(0, 1))])
+        sums = np.concatenate([zeros, sums[(*lead, slice(0, -1))]], position)[(*lead, slice(0, data.shape[position]))]
+    return np.ascontiguousarray(np.flip(sums, position)) if reverse else sums
 
 
 @cum_sum_3.shape_rule
-def _cum_sum_3_facts(data: Fact, axis: Fact | None = None, *, exclusive: bool = False, reverse: bool = False) -> Fact:
-    if axis is not None and data.shape:
-        place = axis.scalar("axis")
-        if place is not None:
-            normalize_axis(place, len(data.shape))
+def _cum_sum_3_shape(data: Fact, axis: Fact | None = None, *, exclusive: bool = False, reverse: bool = False) -> Fact:
+    if axis is not None:
+        check_scalar(axis, "axis")
+        position = axis.scalar("axis")
+        if position is not None and data.shape:
+            normalize_axis(position, len(data.shape))
     return Fact(data.element, data.shape)

@@ -1,4 +1,4 @@
-"""Variables: ReadValue and Assign. A session owns the values; a write counts when the run is over."""
+"""Variables: ReadValue and Assign. A session owns the values; what a run writes takes effect when it is over."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from irexec.ir.dims import low, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AttributeShape
 from irexec.schema.injected import Variables
+from irexec.schema.inputs import AnyTensor
 from irexec.schema.registry import op
 
 
 @op("ReadValue", since=3, deterministic=False, stateful=True)
-def read_value_3(init_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
+def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variables) -> np.ndarray:
     """The variable's value; ``init_value`` before anything was assigned in this session.
 
     Source: ReadValue-3.
@@ -25,23 +26,23 @@ def read_value_3(init_value: np.ndarray, *, variable_id: str, variables: Variabl
 
 
 @read_value_3.shape_rule
-def _read_value_3_facts(init_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _read_value_3_shape(init_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     """The specification has every Assign of the variable give the type and shape of ``init_value``."""
     return Fact(init_value.element, init_value.shape)
 
 
 @op("ReadValue", since=6, deterministic=False, stateful=True)
 def read_value_6(
-    init_value: np.ndarray | None = None,
+    init_value: AnyTensor | None = None,
     *,
     variable_id: str,
     variable_type: Element | None = None,
     variable_shape: AttributeShape = None,
     variables: Variables,
 ) -> np.ndarray:
-    """The variable's value; before anything was assigned ``init_value``, or zeros where there is none.
+    """The variable's value; before anything was assigned ``init_value``, or zeros where it is absent.
 
-    Without ``init_value`` a size of ``variable_shape`` that is not known starts at its least, as in
+    Without ``init_value`` an unknown size of ``variable_shape`` is its minimum, as in
     OpenVINO's plugins. Source: ReadValue-6.
     """
     if variable_id in variables:
@@ -54,7 +55,7 @@ def read_value_6(
 
 
 @read_value_6.shape_rule
-def _read_value_6_facts(
+def _read_value_6_shape(
     init_value: Fact | None = None,
     *,
     variable_id: str,
@@ -74,24 +75,24 @@ def _read_value_6_facts(
 
 
 @op("Assign", since=3, deterministic=False, stateful=True)
-def assign_3(new_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
-    """Gives the variable ``new_value``, which it also returns. Source: Assign-3."""
+def assign_3(new_value: AnyTensor, *, variable_id: str, variables: Variables) -> np.ndarray:
+    """Sets the variable to ``new_value``, which is also the result. Source: Assign-3."""
     variables[variable_id] = new_value.copy()
     return new_value
 
 
 @assign_3.shape_rule
-def _assign_3_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _assign_3_shape(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     return Fact(new_value.element, new_value.shape)
 
 
 @op("Assign", since=6, deterministic=False, stateful=True)
-def assign_6(new_value: np.ndarray, *, variable_id: str, variables: Variables) -> np.ndarray:
-    """Gives the variable ``new_value``, which it also returns. Source: Assign-6."""
+def assign_6(new_value: AnyTensor, *, variable_id: str, variables: Variables) -> np.ndarray:
+    """Sets the variable to ``new_value``, which is also the result. Source: Assign-6."""
     variables[variable_id] = new_value.copy()
     return new_value
 
 
 @assign_6.shape_rule
-def _assign_6_facts(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _assign_6_shape(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
     return Fact(new_value.element, new_value.shape)

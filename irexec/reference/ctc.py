@@ -10,18 +10,18 @@ import numpy as np
 
 
 def decode(classes: np.ndarray, valid: np.ndarray, blank: int, merge: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of each step (batch, steps) without blanks, and if ``merge`` without repetitions, closed up; -1 behind them.
+    """The classes of each step (batch, steps) without blanks, and with ``merge`` without repetitions, padded with -1.
 
-    Returns the decoded (batch, steps) and how many there are (batch,), both int64. Steps that are not ``valid`` do not count.
+    Returns the decoded classes (batch, steps) and their number (batch,), both int64. Steps that are not ``valid`` do not count.
     """
     keep = valid & (classes != blank)
     if merge:
         keep[:, 1:] &= classes[:, 1:] != classes[:, :-1]
-    return packed(classes, keep, -1), keep.sum(1)
+    return move_to_front(classes, keep, -1), keep.sum(1)
 
 
-def packed(values: np.ndarray, keep: np.ndarray, fill: int) -> np.ndarray:
-    """The kept numbers of each row moved to its front."""
+def move_to_front(values: np.ndarray, keep: np.ndarray, fill: int) -> np.ndarray:
+    """The kept values of each row moved to its front, padded with ``fill``."""
     result = np.full(values.shape, fill, np.int64)
     rows, columns = np.nonzero(keep)
     result[rows, keep.cumsum(1)[rows, columns] - 1] = values[rows, columns]
@@ -29,33 +29,33 @@ def packed(values: np.ndarray, keep: np.ndarray, fill: int) -> np.ndarray:
 
 
 def targets(labels: np.ndarray, lengths: np.ndarray, collapse: bool, unique: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (batch, steps) to those that count, closed up, and how many they are: all, first occurrences or no repetitions."""
+    """The labels that count, of (batch, steps), moved to the front, and their number: all, first occurrences or no repetitions."""
     keep = np.arange(labels.shape[1]) < lengths[:, None]
     if unique:
         before = np.tri(labels.shape[1], k=-1, dtype=np.bool_)
         keep &= ~((labels[:, :, None] == labels[:, None, :]) & before).any(2)
     elif collapse:
         keep[:, 1:] &= labels[:, 1:] != labels[:, :-1]
-    return packed(labels, keep, 0), keep.sum(1)
+    return move_to_front(labels, keep, 0), keep.sum(1)
 
 
 def loss(logits: np.ndarray, steps: np.ndarray, labels: np.ndarray, counts: np.ndarray, blank: int, merge: bool) -> np.ndarray:
     """Minus the logarithm of the probability of all the paths that read as the labels, for each of a batch.
 
-    logits (batch, steps, classes); labels (batch, most) of which ``counts`` count. The states are the labels
-    with blanks before, between and behind; all of a batch go forward a step at a time. Where paths ``merge``,
+    ``logits`` are (batch, steps, classes), ``labels`` (batch, maximum), of which ``counts`` count. The states are the labels
+    with blanks before, between and after them; a whole batch advances one step at a time. Where paths ``merge``,
     a label may last for several steps, and equal ones must have a blank between; else each lasts for one.
     """
-    batch, most = labels.shape
-    states = np.full((batch, 2 * most + 1), blank)
+    batch, maximum = labels.shape
+    states = np.full((batch, 2 * maximum + 1), blank)
     states[:, 1::2] = labels
-    label = np.arange(2 * most + 1) % 2 == 1
+    label = np.arange(2 * maximum + 1) % 2 == 1
     stays = np.where(label & (not merge), -np.inf, 0.0)
     skips = np.broadcast_to(np.where(label, 0.0, -np.inf), states.shape).copy()
     skips[:, :2] = -np.inf
     if merge:
         skips[:, 2:][states[:, 2:] == states[:, :-2]] = -np.inf
-    forward = np.full((batch, 2 * most + 3), -np.inf)
+    forward = np.full((batch, 2 * maximum + 3), -np.inf)
     forward[:, 1] = 0
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         scores = logits.astype(np.float64)
@@ -70,11 +70,11 @@ def loss(logits: np.ndarray, steps: np.ndarray, labels: np.ndarray, counts: np.n
             running = steps > t
             forward[running, 2:] = moved[running]
             forward[running, 1] = -np.inf
-        return 0 - _ends(forward, counts)
+        return 0 - _log_probability(forward, counts)
 
 
-def _ends(forward: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """A path ends with the last label or the blank behind it; before any step it is at the empty place in front."""
+def _log_probability(forward: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Of all paths, which end with the last label or the blank after it; before any step they are in the empty state in front."""
     rows = np.arange(len(counts))
-    ends = np.logaddexp(forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf))
-    return np.logaddexp(ends, np.where(counts == 0, forward[rows, 1], -np.inf))
+    total = np.logaddexp(forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf))
+    return np.logaddexp(total, np.where(counts == 0, forward[rows, 1], -np.inf))

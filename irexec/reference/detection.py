@@ -1,4 +1,4 @@
-"""Boxes of detectors: on a grid, decoded from what a network says of them, and chosen by score and overlap."""
+"""Boxes of detectors: prior boxes on a grid, boxes decoded from offsets, and their selection by score and overlap."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import numpy as np
 
 from irexec.reference.boxes import descending
 
+# First and last coordinates of boxes along one axis: f32 (cells along the axis, boxes of a cell).
 Edges = tuple[np.ndarray, np.ndarray]
 
 
-def spread(count: int, step: np.floating, offset: float) -> np.ndarray:
-    """The f32 centres of ``count`` places, ``step`` apart, the first at ``offset`` steps."""
+def cell_centres(count: int, step: np.floating, offset: float) -> np.ndarray:
+    """The f32 centres of ``count`` cells at distances of ``step``, the first at ``offset`` * ``step``."""
     return (np.arange(count, dtype=np.float32) + np.float32(offset)) * step
 
 
 def grid_of_boxes(rows: Edges, columns: Edges, clip: bool, variance: Sequence[float]) -> np.ndarray:
-    """The boxes of a grid in one line, x and y of the first and of the last corner, and below them their variances.
+    """The boxes of a grid, row by row, as x and y of the first and of the last corner, and their variances.
 
     Args:
-        rows, columns: where boxes begin and end along y and x: f32 (places along the axis, boxes of a place).
-        clip: cut what is below 0 and above 1.
-        variance: one number, four for each box, or none, which means 0.1.
+        rows, columns: the edges of the boxes along y and x.
+        clip: limit coordinates to 0..1.
+        variance: one value, four for each box, or none, which means 0.1.
 
     Returns:
-        f32 (2, numbers).
+        f32 (2, coordinates): boxes and variances.
     """
     boxes = np.empty((2, len(rows[0]), len(columns[0]), rows[0].shape[1], 4), np.float32)
     for i in (0, 1):
@@ -40,10 +41,10 @@ def grid_of_boxes(rows: Edges, columns: Edges, clip: bool, variance: Sequence[fl
 
 
 def decode(priors: np.ndarray, variances: np.ndarray | None, offsets: np.ndarray, *, corner: bool, clip: bool) -> np.ndarray:
-    """Boxes that lie ``offsets`` from ``priors``, all (..., 4); corners of both, x first.
+    """Boxes at ``offsets`` from ``priors``, all (..., 4); corners of both, x first.
 
-    With ``corner`` the offsets move the corners, else the centre, in parts of the size, and the logarithm of the size.
-    Offsets count ``variances`` times, where there are any. Source: Liu et al., SSD, arXiv 1512.02325.
+    With ``corner`` the offsets are added to the corners, else to the centre, relative to the size, and to the logarithm of the size.
+    Offsets are multiplied by ``variances``, where given. Source: Liu et al., SSD, arXiv 1512.02325.
     """
     with np.errstate(all="ignore"):
         moved = offsets if variances is None else variances * offsets
@@ -54,113 +55,120 @@ def decode(priors: np.ndarray, variances: np.ndarray | None, offsets: np.ndarray
             sizes = last - first
             centres, halves = moved[..., :2] * sizes + (first + last) / 2, np.exp(moved[..., 2:]) * sizes / 2
             boxes = np.concatenate([centres - halves, centres + halves], -1)
-    return cut(boxes) if clip else boxes
+    return clip_to_unit(boxes) if clip else boxes
 
 
-def cut(boxes: np.ndarray) -> np.ndarray:
-    """What is below 0 becomes 0, what is above 1, or not a number, becomes 1, as C++'s min and max have it."""
+def clip_to_unit(boxes: np.ndarray) -> np.ndarray:
+    """Coordinates limited to 0..1; NaN becomes 1, as with C++'s min and max."""
     return np.fmax(np.fmin(boxes, 1), 0)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What is kept of the boxes of an image.
+class DetectionLimits:
+    """Which boxes of an image are detections.
 
     Attributes:
-        confidence, overlap: the least score, and the greatest overlap with a better box of the class.
-        candidates, kept: at most so many before and after those that overlap go; -1: all.
-        background: the class that is none; -1 if there is none.
-        one_class: a box counts for its best class alone, never the first; ``candidates`` are then those of the image, not of a class.
+        min_score: boxes with a lower score are dropped.
+        max_overlap: boxes that overlap a better box of their class by more are dropped.
+        max_candidates: of a class, before suppression; of an image with ``best_class_only``; -1 for all.
+        max_kept: of an image, after suppression; -1 for all.
+        background: the class that is no detection; -1 if there is none.
+        best_class_only: a box counts only for its best class, never for the first, and its score may equal ``min_score``.
     """
 
-    confidence: float
-    overlap: float
-    candidates: int
-    kept: int
+    min_score: float
+    max_overlap: float
+    max_candidates: int
+    max_kept: int
     background: int
-    one_class: bool
+    best_class_only: bool
 
 
-def detect(scores: np.ndarray, boxes: np.ndarray, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
-    """The class and the number of each box of an image that is kept, by class and then from the best score on.
+def detect(scores: np.ndarray, boxes: np.ndarray, limits: DetectionLimits) -> tuple[np.ndarray, np.ndarray]:
+    """The classes and box indices of an image's detections, sorted by class, then by descending score.
 
     Args:
         scores: (classes, n).
         boxes: (classes or 1, n, 4), corners.
     """
-    orders = (_best_of_each if limits.one_class else _of_every_class)(scores, limits)
-    kept = apart([boxes[c % len(boxes)][order] for c, order in enumerate(orders)], limits.overlap)
-    taken = [order[stays] for order, stays in zip(orders, kept, strict=True)]
-    classes, places = np.repeat(np.arange(len(taken)), [len(one) for one in taken]), np.concatenate(taken)
-    if -1 < limits.kept < len(places):
-        best = np.sort(np.lexsort((classes, places, -scores[classes, places]))[: limits.kept])
-        classes, places = classes[best], places[best]
-    return classes, places
+    orders = (_best_classes if limits.best_class_only else _all_classes)(scores, limits)
+    kept = suppress_groups([boxes[c % len(boxes)][order] for c, order in enumerate(orders)], limits.max_overlap)
+    selected = [order[keep] for order, keep in zip(orders, kept, strict=True)]
+    classes, indices = np.repeat(np.arange(len(selected)), [len(one) for one in selected]), np.concatenate(selected)
+    if -1 < limits.max_kept < len(indices):
+        best = np.sort(np.lexsort((classes, indices, -scores[classes, indices]))[: limits.max_kept])
+        classes, indices = classes[best], indices[best]
+    return classes, indices
 
 
-def apart(groups: list[np.ndarray], overlap: float) -> list[np.ndarray]:
-    """Which boxes of each group do not overlap one before them, that stays itself, by more than ``overlap``.
+def suppress_groups(groups: list[np.ndarray], max_overlap: float) -> list[np.ndarray]:
+    """Of each group of boxes a mask of those that overlap no kept box before them by more than ``max_overlap``.
 
-    All groups are gone through at once, from one box that stays to the next. IoU is in f32 as in the reference; a box without extent
+    All groups are processed together, one kept box of each at a time. IoU is in f32 as in the reference; a box without an area
     overlaps nothing.
 
     Args:
         groups: (n, 4) each, corners, the best first.
     """
-    most = max(map(len, groups), default=0)
-    boxes = np.zeros((4, len(groups), most), np.float32)
-    open_, stays = np.zeros((2, len(groups), most), np.bool_)
-    rows = np.arange(len(groups) if most else 0)
+    longest = max(map(len, groups), default=0)
+    boxes = np.zeros((4, len(groups), longest), np.float32)
+    candidates, kept = np.zeros((2, len(groups), longest), np.bool_)
+    rows = np.arange(len(groups) if longest else 0)
     with np.errstate(all="ignore"):
         for i, group in enumerate(groups):
             boxes[:, i, : len(group)] = group.T
-            open_[i, : len(group)] = True
+            candidates[i, : len(group)] = True
         areas = (boxes[2] - boxes[0]) * (boxes[3] - boxes[1])
     while len(rows):
-        first = open_.argmax(1)
-        left = open_[np.arange(len(rows)), first]
-        if not left.all():
-            rows, first, open_, boxes, areas = rows[left], first[left], open_[left], boxes[:, left], areas[left]
+        first = candidates.argmax(1)
+        unfinished = candidates[np.arange(len(rows)), first]
+        if not unfinished.all():
+            rows, first, candidates = rows[unfinished], first[unfinished], candidates[unfinished]
+            boxes, areas = boxes[:, unfinished], areas[unfinished]
             continue
-        stays[rows, first] = True
-        open_[np.arange(len(rows)), first] = False
+        kept[rows, first] = True
+        candidates[np.arange(len(rows)), first] = False
         start = int(first.min())
-        open_[:, start:] &= ~(_overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(overlap))
-    return [one[: len(group)] for one, group in zip(stays, groups, strict=True)]
+        candidates[:, start:] &= ~(_overlaps(boxes[..., start:], areas[:, start:], first - start) > np.float32(max_overlap))
+    return [mask[: len(group)] for mask, group in zip(kept, groups, strict=True)]
 
 
 def _overlaps(boxes: np.ndarray, areas: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The IoU of the chosen box of each row with those of the row; boxes are (4, rows, n)."""
     at = (np.arange(len(chosen)), chosen)
     one = [side[at][:, None] for side in boxes]
-    nothing = np.zeros(areas.shape[1], np.float32)
+    zeros = np.zeros(areas.shape[1], np.float32)
     with np.errstate(all="ignore"):
         shared, height = (np.minimum(boxes[i + 2], one[i + 2]) for i in (0, 1))
         shared -= np.maximum(boxes[0], one[0])
         height -= np.maximum(boxes[1], one[1])
-        shared = np.maximum(shared, nothing, out=shared)
-        shared *= np.maximum(height, nothing, out=height)
+        shared = np.maximum(shared, zeros, out=shared)
+        shared *= np.maximum(height, zeros, out=height)
         whole = np.add(areas, areas[at][:, None], out=height)
         whole -= shared
-        # Nothing shared by nothing is nothing.
-        whole = np.maximum(whole, nothing + np.finfo(np.float32).tiny, out=whole)
+        # 0 / 0 must be 0.
+        whole = np.maximum(whole, zeros + np.finfo(np.float32).tiny, out=whole)
         return np.divide(shared, whole, out=whole)
 
 
-def _of_every_class(scores: np.ndarray, limits: Limits) -> list[np.ndarray]:
-    enough = scores > np.float32(limits.confidence)
-    enough[np.arange(len(scores)) == limits.background] = False
-    return [descending(one, candidates)[_first(limits.candidates)] for one, candidates in zip(scores, enough, strict=True)]
+def _all_classes(scores: np.ndarray, limits: DetectionLimits) -> list[np.ndarray]:
+    """The candidates of each class, in descending order of score."""
+    candidates = scores > np.float32(limits.min_score)
+    candidates[np.arange(len(scores)) == limits.background] = False
+    return [descending(row, mask)[_first(limits.max_candidates)] for row, mask in zip(scores, candidates, strict=True)]
 
 
-def _best_of_each(scores: np.ndarray, limits: Limits) -> list[np.ndarray]:
-    """Of equal scores in a box the first class counts; of equal scores of boxes, that of the first class, then the first box."""
+def _best_classes(scores: np.ndarray, limits: DetectionLimits) -> list[np.ndarray]:
+    """The candidates of each class where a box counts only for its best class, of equal ones for the first.
+
+    They are in descending order of score, those of equal scores by class, then by index.
+    """
     allowed = np.isin(np.arange(len(scores)), (0, limits.background), invert=True)[:, None] & ~np.isnan(scores)
     rated = np.where(allowed, scores, -np.inf)
     classes = rated.argmax(0)
     values = rated.max(0)
-    places = np.flatnonzero((values > -1) & (values >= np.float32(limits.confidence)))
-    order = places[np.lexsort((places, classes[places], -values[places]))][_first(limits.candidates)]
+    indices = np.flatnonzero((values > -1) & (values >= np.float32(limits.min_score)))
+    order = indices[np.lexsort((indices, classes[indices], -values[indices]))][_first(limits.max_candidates)]
     return [order[classes[order] == c] for c in range(len(scores))]
 
 

@@ -1,4 +1,4 @@
-"""The two generators of random 32-bit words that OpenVINO knows, a whole array at a time.
+"""The two generators of random 32-bit words that OpenVINO uses, vectorised.
 
 Sources: RandomUniform-8; Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox 4x32-10);
 Matsumoto and Nishimura, Mersenne Twister (MT19937), which NumPy has.
@@ -18,7 +18,7 @@ _STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox(key: int, counter: int, blocks: int) -> np.ndarray:
-    """Words (blocks, 4) uint32; ``key`` and ``counter`` are 64-bit numbers, block after block is numbered from 0."""
+    """Words (blocks, 4) uint32; ``key`` and ``counter`` are 64-bit integers, blocks are numbered from 0."""
     n = np.arange(blocks, dtype=np.uint64)
     words = [n & _LOW, n >> _HALF, *(np.full(blocks, part, np.uint64) for part in _halves(counter))]
     keys = _halves(key)
@@ -39,11 +39,11 @@ def _halves(number: int) -> tuple[int, int]:
 
 
 def mersenne(seed: int, count: int) -> np.ndarray:
-    """Words (count,) uint32 of the Mersenne Twister begun with the low half of a seed."""
+    """Words (count,) uint32 of the Mersenne Twister seeded with the low 32 bits of ``seed``."""
     generator: Any = np.random.RandomState(seed & 0xFFFFFFFF)
     return generator.randint(0, 1 << 32, count, np.uint32)
 
 
 def fraction(words: np.ndarray, bits: int) -> np.ndarray:
-    """The lowest ``bits`` of words as numbers in [0, 1), float64."""
+    """The lowest ``bits`` of words as fractions in [0, 1), f64."""
     return (words & np.asarray((1 << bits) - 1, words.dtype)) / float(1 << bits)

@@ -67,7 +67,14 @@ _GREEDY_LENGTHS: list[Row] = [
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
     facts_case("CTCGreedyDecoderSeqLen", 6, "f32[...]", "i32[...]", id="ranks unknown"),
     refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, typed("i32", [7, 5]), says="batch differs between inputs: 3 and 2", id="lengths"),
-    refuses("CTCGreedyDecoderSeqLen", 6, _PATHS, [7.0, 5.0, 4.0], says="expected integers", id="lengths of floats"),
+    refuses(
+        "CTCGreedyDecoderSeqLen",
+        6,
+        _PATHS,
+        [7.0, 5.0, 4.0],
+        says="sequence_length has element type f32, expected an integer type",
+        id="lengths of floats",
+    ),
 ]
 
 _LABELS = typed("i32", [[0, 0, 1, 2, 1, 1, 0], [2, 2, 2, 2, 0, 0, 0], [1, 0, 3, 3, 3, 3, 3]])
@@ -132,7 +139,16 @@ _LOSS: list[Row] = [
         id="labels",
     ),
     refuses("CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"),
-    refuses("CTCLoss", 4, typed("i32", np.zeros((3, 7, 4))), _SEVEN, _LABELS, _THREE, says="floating-point", id="integers"),
+    refuses(
+        "CTCLoss",
+        4,
+        typed("i32", np.zeros((3, 7, 4))),
+        _SEVEN,
+        _LABELS,
+        _THREE,
+        says="logits has element type i32, expected a floating-point type",
+        id="integers",
+    ),
 ]
 
 ROWS: list[Row] = [*_GREEDY, *_GREEDY_LENGTHS, *_LOSS]

@@ -45,12 +45,12 @@ for since, modes in ((3, (None,)), (9, ("asymmetric", "half_pixel_for_nn", "half
         facts_case("ROIAlign", since, "f32[?,3..5,?,?]", "f32[2..7,?]", "i64[5..]", **aligned(mode="avg"), id="dynamic"),
         facts_case("ROIAlign", since, "f32[...]", "f32[...]", "i64[4]", **aligned(mode="avg"), id="ranks unknown"),
         refuses("ROIAlign", since, "f32[1,3,8]", "f32[2,4]", "i64[2]", **aligned(mode="avg"), says="data has rank 3, expected 4", id="rank of data"),
-        refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[2,5]", "i64[2]", **aligned(mode="avg"), says="a box has 5 numbers, expected 4", id="numbers"),
+        refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[2,5]", "i64[2]", **aligned(mode="avg"), says="a box has 5 values, expected 4", id="numbers"),
         refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[8]", "i64[2]", **aligned(mode="avg"), says="rois has rank 1, expected 2", id="rank of rois"),
         refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[2,4]", "i64[3]", **aligned(mode="avg"), says="2 boxes and 3 batch indices", id="counts"),
         refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[2,4]", "f32[2]", **aligned(mode="avg"), says="batch_indices has element type f32", id="indices"),
         refuses("ROIAlign", since, "f32[1,3,8,8]", "f16[2,4]", "i64[2]", **aligned(mode="avg"), says="element types f32 and f16 differ", id="types"),
-        refuses("ROIAlign", since, "i32[1,3,8,8]", "i32[2,4]", "i64[2]", **aligned(mode="avg"), says="not of floating-point numbers", id="integers"),
+        refuses("ROIAlign", since, "i32[1,3,8,8]", "i32[2,4]", "i64[2]", **aligned(mode="avg"), says="expected a floating-point type", id="integers"),
         refuses("ROIAlign", since, "f32[1,3,8,8]", "f32[2,4]", "i64[2]", **aligned(scale=0, mode="avg"), says="spatial_scale 0.0 is not a positive", id="scale"),
     ]
 ROWS += [
@@ -68,7 +68,7 @@ ROWS += [
     case("ROIAlignRotated", 15, [[[[1.0, 2.0], [3.0, 6.0]]]], [[1.0, 1.0, 1.0, 1.0, 0.0]], [0], **aligned(1, 1, 1), gives=np.array([[[[3]]]], np.float32), id="middle"),
     case("ROIAlignRotated", 15, typed("bf16", [[[[1.0, 2.0], [3.0, 6.0]]]]), typed("bf16", [[1.0, 1.0, 1.0, 1.0, 0.0]]), [0], **aligned(1, 1, 1), gives=np.array([[[[3]]]], np.float32), id="bf16"),
     facts_case("ROIAlignRotated", 15, "f32[?,3..5,?,?]", "f32[2..7,?]", "i64[5..]", **aligned(), id="dynamic"),
-    refuses("ROIAlignRotated", 15, "f32[1,3,8,8]", "f32[2,4]", "i64[2]", **aligned(), says="a box has 4 numbers, expected 5", id="numbers"),
+    refuses("ROIAlignRotated", 15, "f32[1,3,8,8]", "f32[2,4]", "i64[2]", **aligned(), says="a box has 4 values, expected 5", id="numbers"),
 ]
 
 
@@ -100,9 +100,9 @@ ROWS += [
     facts_case("ROIPooling", 2, "f32[?,3..5,?,?]", "f32[2..7,?]", **pooled(), id="dynamic"),
     facts_case("ROIPooling", 2, "f32[...]", "f32[...]", **pooled(), id="ranks unknown"),
     refuses("ROIPooling", 2, "f32[1,3,8]", "f32[2,5]", **pooled(), says="data has rank 3, expected 4", id="rank of data"),
-    refuses("ROIPooling", 2, "f32[1,3,8,8]", "f32[2,4]", **pooled(), says="a box has 4 numbers, expected 5", id="numbers"),
+    refuses("ROIPooling", 2, "f32[1,3,8,8]", "f32[2,4]", **pooled(), says="a box has 4 values, expected 5", id="numbers"),
     refuses("ROIPooling", 2, "f32[1,3,8,8]", "f16[2,5]", **pooled(), says="element types f32 and f16 differ", id="types"),
-    refuses("ROIPooling", 2, "i64[1,3,8,8]", "i64[2,5]", **pooled(), says="not of floating-point numbers", id="integers"),
+    refuses("ROIPooling", 2, "i64[1,3,8,8]", "i64[2,5]", **pooled(), says="expected a floating-point type", id="integers"),
     refuses("ROIPooling", 2, "f32[1,3,8,8]", "f32[2,5]", **pooled(scale="nan"), says="spatial_scale nan is not a positive", id="scale"),
 ]
 
@@ -135,9 +135,9 @@ ROWS += [
     facts_case("PSROIPooling", 1, "f32[...]", "f32[...]", **sensitive(spatial_bins_x=1, spatial_bins_y=1), id="ranks unknown"),
     refuses("PSROIPooling", 1, "f32[1,9,8,8]", "f32[2,5]", **sensitive(), says="data has 9 channels, expected 4 for each of 2 outputs", id="channels"),
     refuses("PSROIPooling", 1, "f32[1,9,8,8]", "f32[2,5]", **sensitive(mode="bilinear"), says="data has 9 channels, expected 1 for each of 2 outputs", id="channels, bilinear"),
-    refuses("PSROIPooling", 1, "f32[1,8,8,8]", "f32[2,4]", **sensitive(), says="a box has 4 numbers, expected 5", id="numbers"),
+    refuses("PSROIPooling", 1, "f32[1,8,8,8]", "f32[2,4]", **sensitive(), says="a box has 4 values, expected 5", id="numbers"),
     refuses("PSROIPooling", 1, "f32[1,8,8]", "f32[2,5]", **sensitive(), says="data has rank 3, expected 4", id="rank of data"),
-    refuses("PSROIPooling", 1, "f32[1,8,8,8]", "i32[2,5]", **sensitive(), says="element type i32 is not of floating-point numbers", id="integers"),
+    refuses("PSROIPooling", 1, "f32[1,8,8,8]", "i32[2,5]", **sensitive(), says="rois has element type i32, expected a floating-point type", id="integers"),
 ]
 
 OFFSETS = random("f32", 4, 2, 3, 3)
@@ -168,7 +168,7 @@ ROWS += [
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,3,1,1]", **deformable(), says="3 channels of offsets", id="pairs"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,6,1,1]", **deformable(), says="6 channels of offsets", id="classes"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,2,1]", **deformable(), says="offsets has rank 3, expected 4", id="rank of offsets"),
-    refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "i32[2,2,1,1]", **deformable(), says="element type i32 is not of", id="integers"),
+    refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "i32[2,2,1,1]", **deformable(), says="offsets has element type i32", id="integers"),
 ]
 # The examples of the specifications, and other types.
 ROWS += [

@@ -105,7 +105,7 @@ ROWS += [
     case("NonZero", 3, np.float32(3), id="scalar"),
     case("NonZero", 3, np.float32(0), id="scalar of 0"),
     facts_case("NonZero", 3, "f32[]", id="a scalar"),
-    refuses("NonZero", 3, "string[3]", says="is no number", id="text"),
+    refuses("NonZero", 3, "string[3]", says="data has element type string", id="text"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]
 ROWS += [
