@@ -26,6 +26,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes, Runner, Variables
+from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 
@@ -146,7 +147,7 @@ class _Planner:
         injected = bool(bodies) or state is not None
         call = sequence or (_with(definition, attributes) if injected else self._call(node, definition, facts, attributes))
         static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
-        check = None if static or injected else functools.partial(_check, definition, attributes)
+        check = None if static else functools.partial(_check_declared if injected else _check, definition, attributes)
         elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
         outputs = tuple(self.slots.get(value, -1) for value in node.outputs)
         inputs = tuple(self.slots[value] for value in node.inputs if value is not None)
@@ -205,6 +206,11 @@ class _Planner:
 def _check(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
     """Raise OpError unless the inputs of a run, which were not known before, are what the operation takes."""
     definition.infer(inputs, attributes)
+
+
+def _check_declared(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
+    """Raise OpError unless the inputs of a run have the declared types and ranks: all that can be checked without inferring bodies."""
+    check_inputs(definition.inputs, inputs)
 
 
 def _with(function: Callable[..., Any], attributes: dict[str, Any]) -> Callable[..., Any]:

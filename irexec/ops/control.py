@@ -1,10 +1,10 @@
-"""Control flow: If, Loop and TensorIterator. A body is run by the injected Runner."""
+"""Control flow: If, Loop and TensorIterator. Bodies are run by the injected Runner."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -13,58 +13,69 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join, join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.schema.injected import Runner
+from irexec.schema.inputs import INTEGER_OR_BOOLEAN, AnyTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import normalize_axis
+from irexec.schema.rules import check_scalar, normalize_axis
+
+# OpenVINO takes any element type for the condition of If.
+Condition = Annotated[Tensor, Rank(0, 1)]
+LoopCondition = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
+TripCount = Annotated[IntegerTensor, Rank(0, 1)]
+
+
+def _single(x: np.ndarray, name: str) -> Any:
+    """The value of an input of one element."""
+    check(x.size == 1, f"{name} has {x.size} elements, expected 1")
+    return x.reshape(-1)[0]
 
 
 def _outputs(runner: Runner) -> dict[int, int]:
-    """Which result of the body each output of the node is."""
-    place = {result.id: i for i, result in enumerate(runner.body.graph.results)}
+    """Of each output of the node the index of the body's Result that gives it."""
+    indices = {result.id: i for i, result in enumerate(runner.body.graph.results)}
     found = {}
     for entry in runner.body.port_maps:
         index = runner.node.output_index(entry.external)
         if entry.kind == "output" and index is not None:
-            check(entry.internal in place, f"port map: layer {entry.internal} is no Result of the body")
-            found[index] = place[entry.internal]
+            check(entry.internal in indices, f"port map: layer {entry.internal} is not a Result of the body")
+            found[index] = indices[entry.internal]
     for index in range(len(runner.node.outputs)):
         check(index in found, f"port map: no Result of the body gives output {index}")
     return found
 
 
-def _operands(runner: Runner, operands: Sequence[Any]) -> list[Any]:
-    """What each Parameter of the body is given, in their order."""
-    given = {}
+def _arguments(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
+    """For each Parameter of the body, in their order, the input of the node that the port maps connect with it."""
+    connected = {}
     for entry in runner.body.port_maps:
         index = runner.node.input_index(entry.external)
         if entry.kind == "input" and index is not None:
-            check(index < len(operands), f"port map: there is no input {index}")
-            given[entry.internal] = operands[index]
+            check(index < len(inputs), f"port map: input {index} does not exist")
+            connected[entry.internal] = inputs[index]
     for parameter in runner.body.graph.parameters:
-        check(parameter.id in given, f"Parameter {parameter.name!r} of the body is fed by no port map")
-    return [given[parameter.id] for parameter in runner.body.graph.parameters]
+        check(parameter.id in connected, f"no port map connects Parameter {parameter.name!r} of the body")
+    return [connected[parameter.id] for parameter in runner.body.graph.parameters]
+
+
+def _run_branch(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of If from one of its bodies: arrays, or facts."""
+    results = runner(*_arguments(runner, inputs))
+    found = _outputs(runner)
+    return [results[found[index]] for index in sorted(found)]
 
 
 @op("If", since=8, view=True)
-def if_8(cond: np.ndarray, *inputs: np.ndarray, then_body: Runner, else_body: Runner) -> tuple[np.ndarray, ...]:
-    """The outputs of ``then_body`` where ``cond`` (one boolean) holds, else those of ``else_body``.
+def if_8(cond: Condition, *inputs: AnyTensor, then_body: Runner, else_body: Runner) -> tuple[np.ndarray, ...]:
+    """The outputs of ``then_body`` where ``cond`` (one element) is true, else those of ``else_body``.
 
     Source: If-8.
     """
-    runner = then_body if bool(np.asarray(cond).reshape(-1)[0]) else else_body
-    results = runner(*_operands(runner, [cond, *inputs]))
-    found = _outputs(runner)
-    return tuple(results[found[index]] for index in sorted(found))
+    return tuple(_run_branch(then_body if bool(_single(cond, "cond")) else else_body, [cond, *inputs]))
 
 
 @if_8.shape_rule
-def _if_8_facts(cond: Fact, *inputs: Fact, then_body: Any, else_body: Any) -> tuple[Fact, ...]:
-    count = None if cond.shape is None else [size for size in cond.shape if size != 1]
-    check(not count or any(isinstance(size, Dim) for size in count), f"cond has shape {cond}, expected one element")
-    branches = []
-    for runner in (then_body, else_body):
-        results = runner(*_operands(runner, [cond, *inputs]))
-        found = _outputs(runner)
-        branches.append([results[found[index]] for index in sorted(found)])
+def _if_8_shapes(cond: Fact, *inputs: Fact, then_body: Runner, else_body: Runner) -> tuple[Fact, ...]:
+    check_scalar(cond, "cond")
+    branches = [_run_branch(runner, [cond, *inputs]) for runner in (then_body, else_body)]
     check(len(branches[0]) == len(branches[1]), f"then_body gives {len(branches[0])} outputs, else_body {len(branches[1])}")
     known = cond.known
     if known is not None and known.size == 1:
@@ -78,7 +89,7 @@ def _either(a: Fact, b: Fact) -> Fact:
 
 @dataclass(frozen=True)
 class Slice:
-    """An axis cut into parts, one for each iteration; as OpenVINO has it both borders are included."""
+    """An axis divided into slices, one for each iteration; as in OpenVINO ``start`` and ``end`` are both included."""
 
     axis: int
     start: int
@@ -91,13 +102,12 @@ class Slice:
         """The slice that a port map entry asks for; None if it passes the whole tensor."""
         if "axis" not in entry.attributes:
             return None
-        numbers = [_whole(key, entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS]
-        axis, start, end, stride, part = numbers
-        check(stride != 0 and part > 0, f"port map: stride {stride} and part_size {part} make no parts")
+        axis, start, end, stride, part = (_integer(key, entry.attributes.get(key, default)) for key, default in _SLICE_DEFAULTS)
+        check(stride != 0 and part > 0, f"port map: stride {stride} and part_size {part} give no slices")
         return Slice(axis, start, end, stride, part)
 
     def iterations(self, size: Size) -> Size:
-        """How many parts an axis of this size has: none of an empty one, which OpenVINO's plugin refuses."""
+        """The number of slices of an axis of this size: 0 for an empty one, which OpenVINO's plugin refuses."""
         if size == 0:
             return 0
         if isinstance(size, Dim):
@@ -108,7 +118,7 @@ class Slice:
         return (abs(end - start) + 1) // self.part
 
     def cut(self, array: np.ndarray) -> Callable[[int], np.ndarray]:
-        """What gives the part that an iteration sees."""
+        """A function from the index of an iteration to its slice."""
         axis = normalize_axis(self.axis, array.ndim)
         start = self.start + array.shape[axis] if self.start < 0 else self.start
         if self.stride < 0:
@@ -118,13 +128,13 @@ class Slice:
         def at(iteration: int) -> np.ndarray:
             first = start + iteration * stride
             if first < 0 or first + part > size:
-                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis}, whose size is {size}")
+                raise OpError(f"port map: iteration {iteration} takes {first}..{first + part} of axis {axis} of size {size}")
             return array[(*before, slice(first, first + part))]
 
         return at
 
 
-def _whole(key: str, text: str) -> int:
+def _integer(key: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -136,13 +146,13 @@ _SLICE_DEFAULTS = (("axis", "0"), ("start", "0"), ("end", "-1"), ("stride", "1")
 
 @dataclass(frozen=True)
 class Wiring:
-    """How a body is wired to its node, read once from its port maps.
+    """How a body is connected with its node, read once from its port maps.
 
     Attributes:
-        sources: for each Parameter the node's input and how it is cut; None for the iteration counter.
-        backs: for each Parameter the Result that feeds it in the next iteration, or None.
-        outputs: for each output of the node the Result, and how parts are put together.
-        condition: the Result that says whether to go on; None if there is none.
+        sources: for each Parameter the node's input and how it is sliced; None for the iteration counter.
+        backs: for each Parameter the Result that is fed back to it for the next iteration, or None.
+        outputs: for each output of the node the Result, and how the results of the iterations are concatenated.
+        condition: the Result that says whether to continue; None if there is none.
     """
 
     sources: list[tuple[int, Slice | None] | None]
@@ -157,8 +167,8 @@ class Wiring:
         entries = {entry.internal: entry for entry in body.port_maps if entry.kind == "input"}
         parameters = {parameter.id for parameter in body.graph.parameters}
         for edge in body.back_edges:
-            check(edge.source in results, f"back edge: layer {edge.source} is no Result of the body")
-            check(edge.target in parameters, f"back edge: layer {edge.target} is no Parameter of the body")
+            check(edge.source in results, f"back edge: layer {edge.source} is not a Result of the body")
+            check(edge.target in parameters, f"back edge: layer {edge.target} is not a Parameter of the body")
         backs = {edge.target: results[edge.source] for edge in body.back_edges}
         condition = [e.internal for e in body.port_maps if e.kind == "output" and e.attributes.get("purpose") == "execution_condition"]
         return Wiring(
@@ -170,11 +180,11 @@ class Wiring:
 
 
 def _source(parameter: Node, entry: PortMap | None, node: Node) -> tuple[int, Slice | None] | None:
-    check(entry is not None, f"Parameter {parameter.name!r} of the body is fed by no port map")
+    check(entry is not None, f"no port map connects Parameter {parameter.name!r} of the body")
     if entry is None or entry.attributes.get("purpose") == "current_iteration":
         return None
     index = node.input_index(entry.external)
-    check(index is not None, f"port map: external_port_id {entry.external} is no input")
+    check(index is not None, f"port map: external_port_id {entry.external} is not an input")
     return index or 0, Slice.of(entry)
 
 
@@ -187,72 +197,76 @@ def _node_outputs(body: Body, node: Node, results: dict[int, int]) -> Iterator[t
             yield results[entry.internal], Slice.of(entry)
 
 
-def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, goes_on: bool) -> tuple[np.ndarray, ...]:
-    """Run the body ``trips`` times (without end if negative) or until its condition fails."""
-    wiring = Wiring.of(runner.node, runner.body)
-    fed = [None if source is None else inputs[source[0]] for source in wiring.sources]
-    # What changes from one iteration to the next: counters and parts, what is fed back, what is put together.
-    parameters = runner.body.graph.parameters
-    made = [(i, _made(source, inputs, parameters[i])) for i, source in enumerate(wiring.sources) if source is None or source[1] is not None]
+def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition: bool) -> tuple[np.ndarray, ...]:
+    """Run the body ``trips`` times (without limit if negative) or until its condition is false."""
+    wiring, parameters = Wiring.of(runner.node, runner.body), runner.body.graph.parameters
+    merged = [None if source is None else inputs[source[0]] for source in wiring.sources]
+    # What changes from one iteration to the next: counters and slices, values fed back, results to concatenate.
+    varying = [(i, _per_iteration(source, inputs, parameters[i])) for i, source in enumerate(wiring.sources) if source is None or source[1]]
     backs = [(i, back) for i, back in enumerate(wiring.backs) if back is not None]
     collected: list[list[np.ndarray]] = [[] for _ in wiring.outputs]
-    gathered = [(parts.append, result) for parts, (result, cut) in zip(collected, wiring.outputs, strict=True) if cut is not None]
-    condition = wiring.condition
-    operands: list[Any] = fed.copy()
+    collect = [(parts.append, result) for parts, (result, cut) in zip(collected, wiring.outputs, strict=True) if cut is not None]
+    arguments: list[Any] = merged.copy()
     results: list[np.ndarray] | None = None
-    done = 0
-    while goes_on and (trips < 0 or done < trips):
-        for i, make in made:
-            operands[i] = make(done)
-        results = runner(*operands)
+    iteration = 0
+    while condition and (trips < 0 or iteration < trips):
+        for i, value in varying:
+            arguments[i] = value(iteration)
+        results = runner(*arguments)
         for i, back in backs:
-            operands[i] = fed[i] = results[back]
-        for append, result in gathered:
+            arguments[i] = merged[i] = results[back]
+        for append, result in collect:
             append(results[result])
-        goes_on = condition is None or bool(results[condition].reshape(-1)[0])
-        done += 1
-    return tuple(_output(runner, wiring, i, results, collected[i], fed) for i in range(len(wiring.outputs)))
+        condition = wiring.condition is None or bool(_single(results[wiring.condition], "the condition of the body"))
+        iteration += 1
+    return tuple(_output(runner, wiring, i, results, collected[i], merged) for i in range(len(wiring.outputs)))
 
 
-def _made(source: tuple[int, Slice | None] | None, inputs: Sequence[np.ndarray], parameter: Node) -> Callable[[int], np.ndarray]:
-    """What a Parameter is given in an iteration that counts or sees a part."""
+def _per_iteration(source: tuple[int, Slice | None] | None, inputs: Sequence[np.ndarray], parameter: Node) -> Callable[[int], np.ndarray]:
+    """A function from the index of an iteration to the value of a Parameter that is a counter or a slice."""
     if source is None or source[1] is None:
         return lambda iteration: _counter(parameter, iteration)
     return source[1].cut(inputs[source[0]])
 
 
 def _counter(parameter: Node, iteration: int) -> np.ndarray:
-    """The number of the iteration, of the type and shape that its Parameter declares (a scalar or [1])."""
+    """The index of the iteration, of the type and shape that its Parameter declares (a scalar or [1])."""
     carrier = np.int32 if parameter.attributes.get("element_type") == "i32" else np.int64
     shape = (1,) if parameter.attributes.get("shape", "").strip() == "1" else ()
     return np.full(shape, iteration, carrier)
 
 
 def _output(
-    runner: Runner, wiring: Wiring, index: int, results: list[np.ndarray] | None, parts: list[np.ndarray], fed: Sequence[np.ndarray | None]
+    runner: Runner,
+    wiring: Wiring,
+    index: int,
+    results: list[np.ndarray] | None,
+    parts: list[np.ndarray],
+    merged: Sequence[np.ndarray | None],
 ) -> np.ndarray:
+    """An output of the node, from the results of the last iteration, those of all, or the merged inputs."""
     result, cut = wiring.outputs[index]
     if cut is not None:
         if not parts:
-            return _nothing(runner, index, cut)
+            return _empty_output(runner, index, cut)
         axis = normalize_axis(cut.axis, parts[0].ndim)
         others = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
         shapes = " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts)) if len(others) > 1 else ""
-        check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be put together along axis {axis}")
+        check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be concatenated along axis {axis}")
         return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis)
     if results is not None:
         return results[result]
-    # No iteration at all: what the first one would have been given.
-    for back, value in zip(wiring.backs, fed, strict=True):
+    # Without an iteration the output is the initial value.
+    for back, value in zip(wiring.backs, merged, strict=True):
         if back == result and value is not None:
             return value
-    return _nothing(runner, index, None)
+    return _empty_output(runner, index, None)
 
 
-def _nothing(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
-    """An output of no iteration: as declared, with every unknown size and the size of the cut axis 0."""
+def _empty_output(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
+    """An output without an iteration: as declared, with every unknown size and the size of the sliced axis 0."""
     fact = runner.node.outputs[index].fact
-    check(fact is not None and fact.element is not None, f"output {index} of no iteration is not known")
+    check(fact is not None and fact.element is not None, f"output {index} without an iteration is not known")
     shape: PartialShape = () if fact is None else fact.shape
     sizes = [size if isinstance(size, int) else 0 for size in shape or ()]
     if cut is not None and sizes:
@@ -261,20 +275,21 @@ def _nothing(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
 
 
 @op("Loop", since=5, view=True)
-def loop_5(trip_count: np.ndarray, execution_condition: np.ndarray, *inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ...]:
-    """Runs ``body`` until its condition fails, at most ``trip_count`` times (-1: without limit).
+def loop_5(trip_count: TripCount, execution_condition: LoopCondition, *inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
+    """Runs ``body`` until its condition is false, at most ``trip_count`` times (-1: without limit).
 
-    Merged inputs are fed from back edges, sliced ones part by part; outputs are the last values or
-    all of them put together along an axis, in reverse where the stride is negative. After no
+    Merged inputs are replaced by the results of their back edges, sliced ones by the slice of the iteration; outputs are the last
+    values or those of all iterations concatenated along an axis, in reverse order where the stride is negative. Without an
     iteration a merged output is its initial value. Source: Loop-5.
     """
-    trips = int(np.asarray(trip_count).reshape(-1)[0])
-    goes_on = bool(np.asarray(execution_condition).reshape(-1)[0])
-    return _iterate(body, [trip_count, execution_condition, *inputs], trips, goes_on)
+    condition = bool(_single(execution_condition, "execution_condition"))
+    return _iterate(body, [trip_count, execution_condition, *inputs], int(_single(trip_count, "trip_count")), condition)
 
 
 @loop_5.shape_rule
-def _loop_5_facts(trip_count: Fact, execution_condition: Fact, *inputs: Fact, body: Any) -> tuple[Fact, ...]:
+def _loop_5_shapes(trip_count: Fact, execution_condition: Fact, *inputs: Fact, body: Runner) -> tuple[Fact, ...]:
+    check_scalar(trip_count, "trip_count")
+    check_scalar(execution_condition, "execution_condition")
     trips = trip_count.scalar("trip_count")
     condition = execution_condition.known
     limit: Size = ANY if trips is None or trips < 0 else trips
@@ -282,8 +297,8 @@ def _loop_5_facts(trip_count: Fact, execution_condition: Fact, *inputs: Fact, bo
         limit = 0
     wiring = Wiring.of(body.node, body.body)
     results = _settle(body, wiring, [trip_count, execution_condition, *inputs])
-    going = wiring.condition is None or _is_true(results[wiring.condition])
-    exact = going and condition is not None
+    continues = wiring.condition is None or _is_true(results[wiring.condition])
+    exact = continues and condition is not None
     times = limit if exact else span(0, high(limit))
     return tuple(_output_fact(wiring, i, results, times, [trip_count, execution_condition, *inputs]) for i in range(len(wiring.outputs)))
 
@@ -293,21 +308,21 @@ def _is_true(fact: Fact) -> bool:
 
 
 @op("TensorIterator", since=1, view=True)
-def tensor_iterator_1(*inputs: np.ndarray, body: Runner) -> tuple[np.ndarray, ...]:
-    """Runs ``body`` once for each part of its sliced inputs; see Loop. Source: TensorIterator-1."""
+def tensor_iterator_1(*inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
+    """Runs ``body`` once for each slice of its sliced inputs; see Loop. Source: TensorIterator-1."""
     wiring = Wiring.of(body.node, body.body)
     counts = {cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)]) for index, cut in _cuts(wiring)}
-    check(len(counts) <= 1, f"the sliced inputs have different numbers of parts: {sorted(map(str, counts))}")
+    check(len(counts) <= 1, f"the sliced inputs have different numbers of slices: {sorted(map(str, counts))}")
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
 
 
 @tensor_iterator_1.shape_rule
-def _tensor_iterator_1_facts(*inputs: Fact, body: Any) -> tuple[Fact, ...]:
+def _tensor_iterator_1_shapes(*inputs: Fact, body: Runner) -> tuple[Fact, ...]:
     wiring = Wiring.of(body.node, body.body)
     results = _settle(body, wiring, inputs)
     times: Size | None = None
     for index, cut in _cuts(wiring):
-        check(index < len(inputs), f"port map: there is no input {index}")
+        check(index < len(inputs), f"port map: input {index} does not exist")
         shape = inputs[index].shape
         one = ANY if shape is None else cut.iterations(shape[normalize_axis(cut.axis, len(shape))])
         times = one if times is None or isinstance(times, Dim) else times
@@ -321,24 +336,27 @@ def _cuts(wiring: Wiring) -> Iterator[tuple[int, Slice]]:
 
 
 def _settle(runner: Runner, wiring: Wiring, inputs: Sequence[Fact]) -> list[Fact]:
-    """The body's facts that hold in every iteration: sizes that back edges change become unknown."""
-    given = [
-        _given(source, back, p, inputs) for source, back, p in zip(wiring.sources, wiring.backs, runner.body.graph.parameters, strict=True)
+    """The facts of the body's results that hold in every iteration: sizes that back edges change become unknown."""
+    arguments = [
+        _argument(source, back, p, inputs)
+        for source, back, p in zip(wiring.sources, wiring.backs, runner.body.graph.parameters, strict=True)
     ]
     for attempt in range(8):
-        results = runner(*given)
-        widened = [fact if back is None else _widen(fact, results[back], attempt) for fact, back in zip(given, wiring.backs, strict=True)]
-        if all(a.element is b.element and a.shape == b.shape for a, b in zip(given, widened, strict=True)):
+        results = runner(*arguments)
+        widened = [
+            fact if back is None else _widen(fact, results[back], attempt) for fact, back in zip(arguments, wiring.backs, strict=True)
+        ]
+        if all(a.element is b.element and a.shape == b.shape for a, b in zip(arguments, widened, strict=True)):
             return results
-        given = widened
-    return runner(*[fact if back is None else Fact(fact.element, None) for fact, back in zip(given, wiring.backs, strict=True)])
+        arguments = widened
+    return runner(*[fact if back is None else Fact(fact.element, None) for fact, back in zip(arguments, wiring.backs, strict=True)])
 
 
-def _given(source: tuple[int, Slice | None] | None, back: int | None, parameter: Node, inputs: Sequence[Fact]) -> Fact:
+def _argument(source: tuple[int, Slice | None] | None, back: int | None, parameter: Node, inputs: Sequence[Fact]) -> Fact:
     if source is None:
         return _shape_of_counter(parameter)
     index, cut = source
-    check(index < len(inputs), f"port map: there is no input {index}")
+    check(index < len(inputs), f"port map: input {index} does not exist")
     fact = inputs[index]
     if cut is None:
         return Fact(fact.element, fact.shape) if back is not None else fact

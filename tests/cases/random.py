@@ -146,7 +146,18 @@ _UNIFORM: list[Row] = [
     refuses(
         "RandomUniform", 8, [-2], 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"
     ),
-    refuses("RandomUniform", 8, 2.0, 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, says="expected integers", id="shape of floats"),
+    refuses(
+        "RandomUniform",
+        8,
+        2.0,
+        0.0,
+        1.0,
+        output_type="f32",
+        global_seed=1,
+        op_seed=1,
+        says="shape has element type f32, expected an integer type",
+        id="shape of floats",
+    ),
 ]
 
 

@@ -44,7 +44,7 @@ def test_iterations_that_do_not_go_together() -> None:
     wiring = Wiring(sources=[], backs=[], outputs=[(0, Slice(axis=-1, start=0, end=-1, stride=1, part=1))], condition=None)
     parts = [np.zeros((2, 1)), np.zeros((2, 5)), np.zeros((3, 1))]
     with pytest.raises(
-        OpError, match=re.escape("iterations give shapes [2, 1] and [2, 5] and [3, 1], which cannot be put together along axis 1")
+        OpError, match=re.escape("iterations give shapes [2, 1] and [2, 5] and [3, 1], which cannot be concatenated along axis 1")
     ):
         _output(None, wiring, 0, None, parts, ())
 
