@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec import io
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ops.control import Slice, Wiring, _output
 from irexec.runtime.execute import run
+from irexec.schema.registry import newest
 from irexec.tools.input_sources import random_array
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
@@ -23,9 +25,9 @@ IRS = Path(__file__).parent.parent / "data" / "openvino"
 @pytest.mark.parametrize(
     ("ir", "pattern", "instead", "says"),
     [
-        ("tensor_iterator", 'stride="1"', 'stride="7"', "port map: iteration 1 takes 7..8 of axis 1, whose size is 4"),
-        ("tensor_iterator", 'start="0"', 'start="-5"', "port map: iteration 0 takes -1..0 of axis 1, whose size is 4"),
-        ("loop", ' purpose="execution_condition"', "", "port map: iteration 3 takes -1..0 of axis 0, whose size is 3"),
+        ("tensor_iterator", 'stride="1"', 'stride="7"', "port map: iteration 1 takes 7..8 of axis 1 of size 4"),
+        ("tensor_iterator", 'start="0"', 'start="-5"', "port map: iteration 0 takes -1..0 of axis 1 of size 4"),
+        ("loop", ' purpose="execution_condition"', "", "port map: iteration 3 takes -1..0 of axis 0 of size 3"),
         ("operations/opset_16", r'strides="[^"]*"', 'strides="99999999999999999999"', "it needs more than memory or NumPy can hold"),
         ("operations/detection", r'keep_top_k="[^"]*"', 'keep_top_k="99999999999999999999"', "it needs more than memory or NumPy can hold"),
     ],
@@ -38,6 +40,27 @@ def test_a_run_says_what_is_wrong(ir: str, pattern: str, instead: str, says: str
     with pytest.raises(irexec.NodeError, match=re.escape(says)):
         compiled = irexec.compile_model(irexec.read_model(tmp_path / "m.xml"))
         compiled([random_array(port, 0) for port in compiled.inputs])
+
+
+def test_a_condition_of_a_wrong_rank() -> None:
+    text = (IRS / "branch.xml").read_bytes().replace(b'shape="" element_type="boolean"', b'shape="..." element_type="boolean"')
+    model = irexec.compile_model(io.read_text(text, (IRS / "branch.bin").read_bytes()))
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(irexec.NodeError, match="cond has rank 2, expected 0 or 1"):
+        model({"x": x, "y": x, "c": np.zeros((1, 1), np.bool_)})
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_kernels_refuse_conditions_that_are_not_one_element(count: int) -> None:
+    """Inside a body the shape of a condition may be known only when the kernel runs."""
+    condition, trips = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+    for type, inputs, bodies, name in (
+        ("If", (condition,), ("then_body", "else_body"), "cond"),
+        ("Loop", (np.array(1), condition), ("body",), "execution_condition"),
+        ("Loop", (trips, np.array(True)), ("body",), "trip_count"),
+    ):
+        with pytest.raises(OpError, match=f"{name} has {count} elements, expected 1"):
+            newest(type)(*inputs, **dict.fromkeys(bodies))
 
 
 def test_iterations_that_do_not_go_together() -> None:
