@@ -12,7 +12,7 @@ from converters.onnx.context import Context
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
-from irexec.ir.dims import ANY, PartialShape, join_shapes
+from irexec.ir.dims import PartialShape, widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 
@@ -269,7 +269,4 @@ def _widened(fact: Fact, again: Fact, attempt: int) -> Fact:
     """What holds before and after an iteration; sizes that change again and again are not known."""
     if fact.element is not again.element:
         raise OpError(f"what goes from one iteration to the next is {fact} before and {again} after it")
-    shape = join_shapes(fact.shape, again.shape)
-    if shape is not None and fact.shape is not None:
-        shape = tuple(old if new == old else ANY if attempt else new for old, new in zip(fact.shape, shape, strict=True))
-    return Fact(fact.element, shape)
+    return Fact(fact.element, widen_shapes(fact.shape, again.shape, attempt))

@@ -279,6 +279,17 @@ def join_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
     return tuple(join(x, y) for x, y in zip(a, b, strict=True))
 
 
+def widen_shapes(before: PartialShape, after: PartialShape, attempt: int) -> PartialShape:
+    """What holds of a loop's state in every iteration, from its shape before and after one.
+
+    The bounds of the first ``attempt``, 0, include both; a size that changes again later is unknown, so that widening ends.
+    """
+    joined = join_shapes(before, after)
+    if attempt == 0 or joined is None or before is None:
+        return joined
+    return tuple(old if new == old else ANY for old, new in zip(before, joined, strict=True))
+
+
 def admits(shape: PartialShape, sizes: Iterable[int]) -> bool:
     """Whether a tensor of the given sizes fits the partial shape."""
     if shape is None:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from irexec.ir.graph import Graph, Node
 
 
 def topological(graph: Graph) -> tuple[list[Node], list[Node]]:
     """The nodes with every producer before its consumers, and the nodes on or behind a cycle.
 
-    Ties go by the order in which the nodes are written. Producers that are not nodes of the graph
-    do not count. Time is linear in nodes and edges, and nothing recurses.
+    Nodes that do not depend on each other keep the order in which they are written. Producers that are not nodes of the
+    graph do not count.
     """
     position = {node: i for i, node in enumerate(graph.nodes)}
-    waiting: list[int] = []
-    consumers: list[list[int]] = [[] for _ in graph.nodes]
-    for i, node in enumerate(graph.nodes):
-        producers = {position[v.node] for v in node.inputs if v is not None and v.node in position}
-        waiting.append(len(producers))
-        for producer in producers:
+    producers = [{position[v.node] for v in node.inputs if v is not None and v.node in position} for node in graph.nodes]
+    order, stuck = sort_by_producers(producers)
+    return [graph.nodes[i] for i in order], [graph.nodes[i] for i in stuck]
+
+
+def sort_by_producers(producers: Sequence[Collection[int]]) -> tuple[list[int], list[int]]:
+    """The indices 0, 1, ... sorted so that all of ``producers[i]``, which are distinct, come before i.
+
+    Returns:
+        The sorted indices, and those on or behind a cycle. Time is linear in nodes and edges, and nothing recurses.
+    """
+    waiting = [len(needed) for needed in producers]
+    consumers: list[list[int]] = [[] for _ in producers]
+    for i, needed in enumerate(producers):
+        for producer in needed:
             consumers[producer].append(i)
-    ready = [i for i, n in enumerate(waiting) if n == 0]
-    order: list[Node] = []
-    for i in ready:
-        order.append(graph.nodes[i])
+    order = [i for i, count in enumerate(waiting) if count == 0]
+    for i in order:
         for consumer in consumers[i]:
             waiting[consumer] -= 1
             if waiting[consumer] == 0:
-                ready.append(consumer)
-    stuck = [graph.nodes[i] for i, n in enumerate(waiting) if n > 0]
-    return order, stuck
+                order.append(consumer)
+    return order, [i for i, count in enumerate(waiting) if count > 0]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join, join_shapes, low, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join_shapes, low, span, widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.schema.injected import Runner
@@ -372,10 +372,8 @@ def _shape_of_counter(parameter: Node) -> Fact:
 
 
 def _widen(fact: Fact, again: Fact, attempt: int) -> Fact:
-    shape = join_shapes(fact.shape, again.shape)
-    if shape is not None and fact.shape is not None:
-        shape = tuple(new if new == old else ANY if attempt else join(old, new) for old, new in zip(fact.shape, shape, strict=True))
-    return Fact(fact.element if fact.element is again.element or again.element is None else None, shape)
+    element = fact.element if fact.element is again.element or again.element is None else None
+    return Fact(element, widen_shapes(fact.shape, again.shape, attempt))
 
 
 def _output_fact(wiring: Wiring, index: int, results: Sequence[Fact], times: Size, inputs: Sequence[Fact]) -> Fact:

@@ -1,0 +1,60 @@
+"""One grammar for shapes on the command line."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from irexec.cli.shape_option import ShapeType, shapes_by_name
+from irexec.ir.dims import Dim
+
+SIZES = (1, 3, Dim(), Dim(2, 8))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shape"),
+    [
+        ("x[1,3,?,2..8]", "x", SIZES),
+        ("x=1,3,?,2..8", "x", SIZES),
+        ("x=[1,3,?,2..8]", "x", SIZES),
+        ("1,3,-1,2..8", None, SIZES),
+        ("[1,3,?,2..8]", None, SIZES),
+        (" x [ 1, 3 , ? , 2..8 ] ", "x", SIZES),
+        ("a[0]:0[2]", "a[0]:0", (2,)),
+        ("a[0]:0=2", "a[0]:0", (2,)),
+        ("a=b=2", "a=b", (2,)),
+        ("a=b[2]", "a=b", (2,)),
+        ("x[]", "x", ()),
+        ("x[...]", "x", None),
+        ("x=...", "x", None),
+        ("7", None, (7,)),
+    ],
+)
+def test_forms(text: str, name: str | None, shape: object) -> None:
+    assert ShapeType().convert(text, None, None) == (name, shape)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x", "'x' is not a size"),
+        ("x[1", "is not a size"),
+        ("x=", "has no sizes"),
+        ("", "has no sizes"),
+        ("x[1,b]", "'b' is not a size"),
+        ("x[2..1]", "'2..1' is not a size"),
+        ("x=1,,2", "'' is not a size"),
+    ],
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(click.BadParameter, match=message):
+        ShapeType().convert(text, None, None)
+
+
+def test_shapes_need_distinct_names() -> None:
+    shape = ShapeType().convert
+    assert shapes_by_name([shape("x[1]", None, None), shape("y=?", None, None)], "--input") == {"x": (1,), "y": (Dim(),)}
+    with pytest.raises(click.BadParameter, match="the shape of 'x' is given twice"):
+        shapes_by_name([shape("x[1]", None, None), shape("x=2", None, None)], "--input")
+    with pytest.raises(click.BadParameter, match="a shape has no name"):
+        shapes_by_name([shape("1,2", None, None)], "--input")
