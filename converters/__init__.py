@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from irexec.analysis.model import Model
-from irexec.errors import ConversionError, InputError, OpError
-from irexec.ir.dims import PartialShape
-from irexec.ir.shape_text import ShapeLike, parse_named_shape
+from irexec.errors import ConversionError
+from irexec.ir.shape_text import ShapeLike
 
 
-def convert(model: str | Path | Any, *, inputs: Mapping[str, ShapeLike] | None = None) -> Model:
+def convert(
+    model: str | Path | Any,
+    *,
+    inputs: Mapping[str, ShapeLike] | None = None,
+    strict: bool = False,
+    warn: Callable[[str], object] | None = None,
+) -> Model:
     """Convert an ONNX model to IR.
 
     Args:
         model: the path of an .onnx file, or an onnx.ModelProto.
         inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them.
+        strict: refuse a model that declares types or shapes which contradict those that its nodes give. Otherwise there
+            is one warning for each of them. They are not compared if ``inputs`` contradicts the declared inputs.
+        warn: called with one sentence for each warning; a Python UserWarning unless given.
 
     Raises:
-        ConversionError: the file cannot be read, is no sound model, or has operators that cannot be
-            translated, each of which is named; or the package onnx is not installed.
-        InputError: there is no such input, or a shape is none.
+        ConversionError: the file cannot be read, or is not a valid model; it has operators that cannot be translated, each
+            of which is named; or the package onnx is not installed.
+        InputError: there is no such input, or a shape is invalid.
     """
     try:
         from converters.onnx.translate import translate
     except ImportError as error:
-        raise ConversionError(f"converting needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
-    return translate(model, dict(inputs or {}))
+        raise ConversionError(f"conversion needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+    return translate(model, dict(inputs or {}), strict, warn or _warn)
 
 
-def parse_input_spec(text: str) -> tuple[str, PartialShape]:
-    """A name and a shape from text such as ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``.
-
-    Raises:
-        InputError: the text is not of that form.
-    """
-    try:
-        return parse_named_shape(text)
-    except OpError as error:
-        raise InputError(str(error)) from None
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
 
 
-__all__ = ["convert", "parse_input_spec"]
+__all__ = ["convert"]

@@ -24,4 +24,4 @@ def test_everything_public_is_documented() -> None:
 
 
 def test_converters() -> None:
-    assert converters.__all__ == ["convert", "parse_input_spec"]
+    assert converters.__all__ == ["convert"]

@@ -29,11 +29,20 @@ class Context:
         node: the ONNX node.
         opset: the version of its domain.
         capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a body.
+        warn: called with the text of each warning.
         outputs: whether each output of the node has a name.
     """
 
-    def __init__(self, builder: Builder, node: onnx.NodeProto, opset: int, subgraphs: Subgraphs, capture: Capture | None = None) -> None:
-        self.builder, self.node, self.opset, self._subgraphs = builder, node, opset, subgraphs
+    def __init__(
+        self,
+        builder: Builder,
+        node: onnx.NodeProto,
+        opset: int,
+        subgraphs: Subgraphs,
+        warn: Callable[[str], object],
+        capture: Capture | None = None,
+    ) -> None:
+        self.builder, self.node, self.opset, self._subgraphs, self.warn = builder, node, opset, subgraphs, warn
         self.capture: Capture = capture or (lambda value: value)
         self.outputs = [bool(name) for name in node.output]
         self.name = node.name or next(filter(None, node.output), node.op_type)
@@ -51,7 +60,7 @@ class Context:
 
     def in_body(self, builder: Builder, capture: Capture) -> Context:
         """The context of the same node inside a body, which ``builder`` builds."""
-        return Context(builder, self.node, self.opset, self._subgraphs, capture)
+        return Context(builder, self.node, self.opset, self._subgraphs, self.warn, capture)
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
         """The outputs of a subgraph of the node, translated into the builder with ``inputs`` as its inputs.

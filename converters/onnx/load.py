@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -19,14 +18,14 @@ NEWEST_OPSET = 28
 """The newest opset of ai.onnx whose operators are known."""
 
 
-def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
+def load(source: str | Path | onnx.ModelProto, warn: Callable[[str], object]) -> tuple[onnx.ModelProto, Path | None]:
     """The model, its local functions inlined, and the folder in which its external data may lie.
 
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
     """
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, "the model"), None
+        return _checked(source, "the model", warn), None
     path = Path(source)
     try:
         model = onnx.load(str(path), load_external_data=False)
@@ -35,10 +34,10 @@ def load(source: str | Path | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | 
     except (DecodeError, ValueError) as error:
         said = "it is XML, probably an IR, which needs no conversion" if path.suffix.lower() == ".xml" else str(error)
         raise ConversionError(f"{path}: not an ONNX model: {said}") from None
-    return _checked(model, str(path)), path.parent
+    return _checked(model, str(path), warn), path.parent
 
 
-def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
     if not len(model.opset_import) and model.ir_version >= 3:
@@ -49,7 +48,7 @@ def _checked(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     model = inlined(model, where)
     version = opsets_of(model)[""]
     if version > NEWEST_OPSET:
-        warnings.warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest known; it is taken for that", stacklevel=2)
+        warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, by whose rules it is converted")
     return model
 
 

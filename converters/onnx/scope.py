@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,15 @@ class Scope:
         graph: the ONNX graph.
         builder: the layers are added to it.
         values: the inputs, and the outputs of the nodes translated so far, by name.
+        warn: called with the text of each warning.
         names: the tensor names used in the builder. A branch that replaces its If may use some of them again.
     """
 
     def __init__(
-        self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder, outer: Scope | None = None,
-        capture: Capture | None = None,
+        self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder, warn: Callable[[str], object],
+        outer: Scope | None = None, capture: Capture | None = None,
     ) -> None:  # fmt: skip
-        self.graph, self.opsets, self.folder, self.builder = graph, opsets, folder, builder
+        self.graph, self.opsets, self.folder, self.builder, self.warn = graph, opsets, folder, builder, warn
         self.values: dict[str, OnnxValue] = {}
         self.initializers = _initializers(graph)
         self._outer, self._capture = outer, capture
@@ -52,7 +53,7 @@ class Scope:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(f"subgraph {graph.name!r} has {len(graph.input)} inputs, but is given {len(inputs)}")
-        inner = Scope(graph, self.opsets, self.folder, b.builder, self, b.capture)
+        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b.capture)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
         return [inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
@@ -103,11 +104,11 @@ class Scope:
         where = describe(node, self.opsets)
         translation = translation_of(node, self.opsets)
         if translation is None:
-            raise ConversionError(f"{where}: it cannot be converted", unsupported=True)
+            raise ConversionError(f"{where}: it has no translator", unsupported=True)
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph)
+        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self.warn)
         try:
             _check_arity(translation, inputs)
             result = translation.function(context, *inputs, **_attributes(node, translation))

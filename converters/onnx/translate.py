@@ -1,75 +1,97 @@
-"""The driver: an ONNX graph into a Builder."""
+"""Conversion of a whole model: its inputs, its nodes, its outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import onnx
 
+from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.functions import opsets_of
 from converters.onnx.load import load, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, partial_shape
-from irexec.errors import ConversionError, InputError, UnsupportedError
-from irexec.ir.dims import ANY, Dim, PartialShape, Size
+from irexec.errors import ConversionError, InputError, OpError, UnsupportedError
+from irexec.ir.dims import meet_shapes
 from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
 
+Warn = Callable[[str], object]
 
-def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, ShapeLike]) -> Model:
+
+def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, ShapeLike], strict: bool, warn: Warn) -> Model:
     """Convert an ONNX model; see converters.convert."""
-    model, folder = load(source)
+    model, folder = load(source, warn)
     missing = unsupported(model)
     if missing:
         count = "1 node" if len(missing) == 1 else f"{len(missing)} nodes"
         raise ConversionError(f"{count} cannot be converted: {'; '.join(missing)}", unsupported=True)
-    return _Graph(model, folder, inputs).model()
+    return _MainGraph(model, folder, inputs, warn).model(strict)
 
 
 def unsupported_nodes(source: str | Path | onnx.ModelProto) -> list[str]:
-    """One sentence for each node that has no translation."""
-    return unsupported(load(source)[0])
+    """The description of each node without a translator."""
+    return unsupported(load(source, lambda _: None)[0])
 
 
-class _Graph(Scope):
-    """The graph of a model on its way into a builder."""
+class _MainGraph(Scope):
+    """The graph of a model."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike]) -> None:
-        super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"))
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike], warn: Warn) -> None:
+        super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn)
         self.inputs = {name: partial_shape(name, shape) for name, shape in inputs.items()}
 
-    def model(self) -> Model:
+    def model(self, strict: bool) -> Model:
         self._parameters()
         self.nodes("an input of the graph")
+        self._check_declared(strict)
         self._results()
         self.builder.drop_unused()
         return self.builder.model()
 
     def _parameters(self) -> None:
-        """Inputs with a constant of the same name, as old files have them, are no inputs."""
+        """Names that are also initializers, as in old files, are constants."""
         infos = [info for info in self.graph.input if info.name not in self.initializers]
         for name in self.inputs:
             if all(info.name != name for info in infos):
-                raise InputError(f"there is no input {name!r}: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")
+                raise InputError(f"input {name!r} does not exist: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")
         for info in infos:
             if info.name in self.values:
-                raise ConversionError(f"two inputs of the graph are called {info.name!r}")
+                raise ConversionError(f"two inputs of the graph have the name {info.name!r}")
             if not info.type.HasField("tensor_type"):
-                raise ConversionError(f"input {info.name!r} of the graph is no tensor", unsupported=True)
+                raise ConversionError(f"input {info.name!r} of the graph is not a tensor", unsupported=True)
             self.values[info.name] = self._parameter(info.name, info.type.tensor_type)
 
     def _parameter(self, name: str, tensor: onnx.TypeProto.Tensor) -> Value:
-        shape = self.inputs[name] if name in self.inputs else _shape(tensor)
+        shape = self.inputs[name] if name in self.inputs else declared_shape(tensor)
         try:
             return self.builder.parameter(element_of(tensor.elem_type), shape, name, [name])
         except UnsupportedError as error:
             raise ConversionError(f"input {name!r} of the graph: {error}", unsupported=True) from None
 
+    def _check_declared(self, strict: bool) -> None:
+        """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not compared."""
+        if any(info.name in self.inputs and not self._is_compatible(info) for info in self.graph.input):
+            return
+        found = list(contradictions(self.graph, self.values, self.builder.fact))
+        if strict and found:
+            raise ConversionError(f"the model contradicts itself: {'; '.join(found)}")
+        for text in found:
+            self.warn(text)
+
+    def _is_compatible(self, info: onnx.ValueInfoProto) -> bool:
+        """Whether the shape given for an input agrees with the one that the model declares."""
+        try:
+            meet_shapes(self.inputs[info.name], declared_shape(info.type.tensor_type))
+        except OpError:
+            return False
+        return True
+
     def _results(self) -> None:
-        """Each output of the graph is a tensor of that name, which no other output and no input has."""
+        """Each output of the graph is a tensor of its own with that name: not an input, nor another output."""
         inputs = (self.values.get(info.name) for info in self.graph.input)
         taken = {value for value in inputs if isinstance(value, Value)}
         for output in self.graph.output:
@@ -81,22 +103,10 @@ class _Graph(Scope):
             self.builder.result(value, name=f"{output.name}/sink_port_0")
 
     def _copy(self, value: Value, name: str) -> Value:
-        """The same numbers as a tensor of its own."""
+        """A copy, which is a tensor of its own."""
         if name in value.names:
             value.names.remove(name)
         element = self.builder.fact(value).element
         if element is None or element.kind == "string":
             return self.builder.emit("Identity", value, name=name)
         return self.builder.emit("Convert", value, name=name, destination_type=element)
-
-
-def _shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
-    if not tensor.HasField("shape"):
-        return None
-    return tuple(_size(dim) for dim in tensor.shape.dim)
-
-
-def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
-    if dim.HasField("dim_value") and dim.dim_value >= 0:
-        return int(dim.dim_value)
-    return Dim(name=dim.dim_param) if dim.dim_param else ANY

@@ -160,7 +160,7 @@ def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Pat
         return text
 
     assert "no value is given for 'x': the model has x: f32[1,3,16,16]" in err()
-    assert "there is no input 'z': the model has x" in err("-i", f"z={feeds['x.npy']}")
+    assert "input 'z' does not exist: the model has x" in err("-i", f"z={feeds['x.npy']}")
     assert "there is no input 'y'" in err("-i", feeds["odd.npz"])
     assert "has shape [1,4,16,16], the model expects x: f32[1,3,16,16]" in err("-i", feeds["wide.npy"])
     assert "is float64, the model expects float32" in err("-i", feeds["double.npy"])
@@ -220,7 +220,9 @@ def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x00\x01 no model")
     assert "not an ONNX model" in complained(capsys, "convert", tmp_path / "m.onnx", code=3)
     assert "cannot be read" in complained(capsys, "convert", tmp_path / "nowhere.onnx", code=3)
-    assert "there is no input 'z'" in complained(capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]")
+    assert "input 'z' does not exist" in complained(
+        capsys, "convert", DIGITS / "classifier.onnx", "-o", tmp_path / "m.xml", "--input", "z[1]"
+    )
     assert list(tmp_path.glob("*.xml")) == []
 
 
@@ -294,7 +296,7 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
 def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:
     for command in ("infer", "inspect", "validate"):
         assert "irexec convert makes an IR from it" in complained(capsys, command, DIGITS / "classifier.onnx", code=3)
-    assert "an IR perhaps, which needs no converting" in complained(capsys, "convert", DIGITS / "classifier.xml", code=3)
+    assert "probably an IR, which needs no conversion" in complained(capsys, "convert", DIGITS / "classifier.xml", code=3)
     err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
     assert "not a readable .npy or .npz: it starts with b'zero" in err
     err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--bin", tmp_path, code=3)

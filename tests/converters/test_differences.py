@@ -61,7 +61,7 @@ def test_output_padding_of_a_stride_is_refused() -> None:
     model = model_of(
         "(float[1,1,2] x) => (float y) { y = ConvTranspose <strides = [2], output_padding = [2]> (x, w) }", w=np.ones((1, 1, 3), np.float32)
     )
-    with pytest.raises(irexec.ConversionError, match="output_padding 2 is not below stride 2"):
+    with pytest.raises(irexec.ConversionError, match="output_padding 2 is not less than stride 2"):
         converters.convert(model)
 
 

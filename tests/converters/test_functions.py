@@ -36,7 +36,7 @@ def test_a_body_by_the_types_of_the_inputs() -> None:
 
 
 def test_a_body_inside_a_function_of_the_model() -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]> outer (int64 n) => (float y) { y = own.window (n) }
+    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]> outer (int64 n) => (float[length] y) { y = own.window (n) }
     <domain: "own", opset_import: ["" : 18]> window (m) => (w) { h = HannWindow (m) w = Neg (h) }"""
     result = run(parser.parse_model(text), np.int64(2))[0]
     np.testing.assert_allclose(result, [0, -1], atol=1e-6)

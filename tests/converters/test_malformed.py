@@ -111,7 +111,7 @@ def test_names_that_are_no_text(tmp_path: Path, text: bytes) -> None:
     model = model_of("(float[rows,3] x) => (float y) { hidden = MatMul (x, w) y = Relu (hidden) }", w=np.ones((3, 4), np.float32))
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString().replace(text, b"\xff" * len(text), 1))
-    with pytest.raises(irexec.ConversionError, match="not an ONNX model: a name in it is no text"):
+    with pytest.raises(irexec.ConversionError, match="not an ONNX model: a name in it is not UTF-8 text"):
         converters.convert(path)
 
 

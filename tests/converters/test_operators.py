@@ -175,3 +175,10 @@ def test_training_that_gives_more_than_one_output_is_refused() -> None:
     with pytest.raises(irexec.ConversionError, match="its output 1 cannot be converted") as caught:
         converters.convert(model_of(graph, 7, s=f32(1, 1)))
     assert caught.value.unsupported
+
+
+def test_products_by_an_axis_known_only_when_it_runs() -> None:
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    for axis in (0, 1, -1, -2):
+        y = run(model_of("(float[2,3] x, int64 axis) => (float y) { y = CumProd (x, axis) }", 26), x, np.int64(axis))[0]
+        np.testing.assert_allclose(y, np.cumprod(x, axis))

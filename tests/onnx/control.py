@@ -17,6 +17,7 @@ from onnx import parser
 import converters
 import irexec
 from irexec import io
+from tests.support.onnx_models import outputs_undeclared
 
 
 class Row(NamedTuple):
@@ -43,7 +44,7 @@ YES, NO = np.array(True), np.array(False)
 
 def model_of(graph: str, opset: int = 17) -> onnx.ModelProto:
     """A model of a graph in ONNX's text."""
-    return parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{graph}')
+    return outputs_undeclared(parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{graph}'))
 
 
 def check_gives(row: Row, live: bool) -> None:

@@ -13,10 +13,19 @@ import irexec
 
 
 def model_of(graph: str, opset: int = 20, /, **constants: np.ndarray) -> onnx.ModelProto:
-    """A model of ``(inputs) => (outputs) { nodes }`` in ONNX's own text, with initialisers by name."""
+    """A model of ``(inputs) => (outputs) { nodes }`` in ONNX's own text, with initializers by name; see ``outputs_undeclared``."""
     domains = '"com.microsoft" : 1, "com.ms.internal.nhwc" : 1'
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}, {domains}]> tested {graph}')
     model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    return outputs_undeclared(model)
+
+
+def outputs_undeclared(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model; an output without sizes, "float y" in ONNX's text, is one of unknown rank here, not a scalar."""
+    for output in model.graph.output:
+        tensor = output.type.tensor_type
+        if tensor.HasField("shape") and not tensor.shape.dim:
+            tensor.ClearField("shape")
     return model
 
 

@@ -13,23 +13,23 @@ from irexec.ir.graph import Value
 
 
 def _resolved(b: Context, x: Value, windows: Windows, extra: list[int], output_shape: list[int]) -> tuple[Windows, list[int]]:
-    """(windows with explicit pads, output_padding) that give what auto_pad or output_shape asks for.
+    """Explicit pads and output_padding that have the effect of auto_pad or output_shape.
 
-    The total padding leaves in*stride, or the size asked for; the output padding of the model enters
-    it. Its odd half goes to the end for SAME_UPPER, to the start for everything else. Where the result
-    is larger than what there is, zeros follow. Source: ONNX ConvTranspose-22 and its runtimes.
+    The total padding is what leaves a size of input * stride, or output_shape, and includes the model's output_padding. The
+    odd element of it is cut at the end for SAME_UPPER, at the start otherwise. A result that is larger than the transposed
+    convolution gets zeros at the end. Source: ONNX ConvTranspose-22 and its runtimes.
     """
     if not output_shape and not windows.auto_pad.startswith("same"):
         return windows, extra
     sizes = _spatial_sizes(b, x, len(windows.kernel)) if output_shape else []
     begins, ends, tails = [], [], []
-    for i, (stride, reach) in enumerate(zip(windows.strides, windows.effective_kernel, strict=True)):
+    for i, (stride, kernel) in enumerate(zip(windows.strides, windows.effective_kernel, strict=True)):
         if output_shape:
-            spare = stride * (sizes[i] - 1) + reach - output_shape[i]
+            spare = stride * (sizes[i] - 1) + kernel - output_shape[i]
             total = max(0, spare + extra[i])
         else:
-            # Where not even the output padding reaches the next stride, the result keeps its natural size.
-            total = max(0, reach - stride + extra[i])
+            # A kernel smaller than the stride, even with the output padding, is not padded.
+            total = max(0, kernel - stride + extra[i])
             spare = total - extra[i]
         begins.append(total // 2 if windows.auto_pad == "same_upper" else total - total // 2)
         ends.append(max(spare - begins[i], 0))
@@ -43,14 +43,14 @@ def conv_transpose(
     group: int = 1, kernel_shape: list[int] | None = None, output_padding: list[int] | None = None, output_shape: list[int] | None = None,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """ConvolutionBackpropData with explicit pads, whatever the ONNX model says."""
+    """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
     windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
     rank = len(windows.kernel)
     tails = broadcast_to_axes(output_padding, rank, 0, "output_padding")
     for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):
         if tail >= max(stride, dilation):
-            raise OpError(f"output_padding {tail} is not below stride {stride} or dilation {dilation}")
-    # Some models put batch and channels in front.
+            raise OpError(f"output_padding {tail} is not less than stride {stride} or dilation {dilation}")
+    # Some models give batch and channels too.
     wanted = broadcast_to_axes(output_shape[-rank:], rank, 0, "output_shape") if output_shape else []
     windows, tails = _resolved(b, x, windows, tails, wanted)
     attributes = replace(windows, auto_pad="explicit").attributes() | {"output_padding": tails}
@@ -64,7 +64,7 @@ def conv_transpose(
 def _spatial_sizes(b: Context, x: Value, rank: int) -> list[int]:
     sizes = b.sizes(x, "the data")[2:]
     if len(sizes) != rank:
-        raise OpError(f"the data {b.fact(x)} has not {rank} spatial axes, as the weights have")
+        raise OpError(f"the data {b.fact(x)} does not have the {rank} spatial axes of the weights")
     if not all(isinstance(size, int) for size in sizes):
         raise OpError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give them with --input")
     return [int(size) for size in sizes if isinstance(size, int)]

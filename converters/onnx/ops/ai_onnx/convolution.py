@@ -1,4 +1,4 @@
-"""Convolutions: forward, transposed, deformable; and ONNX Runtime's fused one."""
+"""Convolution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def conv(
 def causal_conv_with_state(
     b: Context, x: Value, w: Value, bias: Value | None = None, past_state: Value | None = None, *, activation: str = "none"
 ) -> tuple[Value, ...]:
-    """Each channel by itself, along the past state and the data; the end of both is the state to come."""
+    """A depthwise convolution over the past state and the data, whose last values are the new state."""
     if activation not in ("none", "silu", "swish"):
         raise OpError(f"activation is {activation!r}, expected none, silu or swish")
     channels, _, kernel = b.static(w, "the weights")

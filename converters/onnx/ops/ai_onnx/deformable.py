@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from converters.onnx.algorithms.convolution import add_bias, conv_windows
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
@@ -16,12 +14,11 @@ def deform_conv(
     dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1,
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """DeformableConvolution-8, or irexec's own operation where there are not two spatial axes."""
+    """DeformableConvolution-8, or irexec's own operation if there are not two spatial axes."""
     windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, "NOTSET")
     rank = len(windows.kernel)
     if rank != 2:
-        text = f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load"
-        warnings.warn(text, stacklevel=2)
+        b.warn(f"DeformConv {b.name!r} over {rank} spatial axes becomes an operation of irexec's own, which OpenVINO does not load")
     y = b.emit(
         "DeformableConvolution", x, offset, w, mask, version=8 if rank == 2 else "irexec", group=group, deformable_group=offset_group,
         bilinear_interpolation_pad=True, **windows.attributes(),
