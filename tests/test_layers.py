@@ -38,7 +38,7 @@ _ONLY = {
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/images.py",),
     "onnx": ("converters/onnx/",),
-    "onnxruntime": ("converters/onnx/verify.py",),
+    "onnxruntime": ("converters/onnx/reference.py",),
     "google": ("converters/onnx/",),
 }
 # What imports converters: one command, when it is called.
@@ -172,8 +172,8 @@ def test_a_cycle_is_found() -> None:
         ("irexec/passes/fold.py", "import numpy"),
         ("irexec/helpers.py", "import numpy"),
         ("converters/__init__.py", "import onnx"),
-        ("converters/onnx/verify.py", "from irexec.ops.gather import gather_8"),
-        ("converters/onnx/verify.py", "import openvino"),
+        ("converters/onnx/reference.py", "from irexec.ops.gather import gather_8"),
+        ("converters/onnx/reference.py", "import openvino"),
     ],
 )
 def test_a_wrong_import_is_seen(name: str, source: str) -> None:

@@ -1,7 +1,7 @@
-"""Functions in place of their calls: the model's own, and ONNX's where an operator has no translation.
+"""Inlining of functions: those of the model, and those by which ONNX defines operators without a translator.
 
-ONNX defines many operators by a body of others. That body is used only if all of it can be translated,
-so that what cannot is named by the operator that stands in the model.
+Such a function body is used only if all of it can be translated: messages then name the operator of the model,
+not one of its body.
 """
 
 from __future__ import annotations
@@ -23,26 +23,31 @@ def domain_of(node: onnx.NodeProto) -> str:
 
 
 def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
-    """The version of each domain. Those of ONNX Runtime are often used without being imported."""
+    """The version of each domain. The domains of ONNX Runtime are often used without an import."""
     found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
     return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
 
 
-def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph, those of subgraphs too."""
+def every_graph(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and all of its subgraphs."""
+    yield graph
     for node in graph.node:
-        yield node
         for attribute in node.attribute:
-            inner = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
-            for subgraph in inner:
-                yield from every_node(subgraph)
+            for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
+                yield from every_graph(subgraph)
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of all of its subgraphs."""
+    for inner in every_graph(graph):
+        yield from inner.node
 
 
 def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    """The model without calls of its own functions, and without operators that only ONNX's bodies can translate.
+    """The model without calls of its own functions, and without operators that only function bodies can translate.
 
     Raises:
-        ConversionError: the model's own functions are not sound.
+        ConversionError: the model's own functions cannot be inlined.
     """
     if len(model.functions):
         try:
@@ -56,32 +61,32 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
 
 
 def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
-    """The operators, each with its domain, that have no translation."""
+    """The operators without a translator, each with its domain."""
     opsets = opsets_of(model)
     operators = {(domain_of(node), node.op_type) for node in every_node(model.graph)}
     return {(domain, operator) for domain, operator in operators if find(operator, domain, opsets.get(domain, 1)) is None}
 
 
 def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
-    """The schema of an operator that ONNX defines by a body of others."""
+    """The schema of an operator that ONNX defines by a function body; None for others."""
     try:
         schema = defs.get_schema(operator, opset, domain)
     except defs.SchemaError:
         return None
-    # The stubs of onnx leave these two out.
+    # The type stubs of onnx lack these two.
     versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
     return schema if versions else None
 
 
 def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelProto:
-    """The model with the bodies of an operator, or as it is if ONNX cannot give them or they have what has no translation."""
+    """The model with an operator replaced by its function body; unchanged if there is none that can be translated."""
     schema = _with_body(*operator, opsets_of(model).get(operator[0], 1))
     if schema is None:
         return model
     try:
         expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [operator], inline_schema_functions=True)
     except Exception:
-        # As above; the operator is then reported as one without a translation.
+        # As above; the operator is then reported as one without a translator.
         return model
     before = _untranslated(model)
     for inner in sorted(_untranslated(expanded) - before):
@@ -90,7 +95,7 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelPr
 
 
 def _with_defaults(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
-    """The model with every default of an operator written out: bodies refer to attributes, which the inliner leaves out otherwise."""
+    """The model with all default attributes of an operator added: bodies refer to attributes, which the inliner drops otherwise."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for node in every_node(copy.graph):

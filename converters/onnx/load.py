@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto
 
-from converters.onnx.functions import domain_of, every_node, inlined, opsets_of
+from converters.onnx.functions import domain_of, every_graph, every_node, inlined, opsets_of
 from converters.onnx.registry import Translation, find
 from irexec.errors import ConversionError
 from irexec.ir.order import sort_by_producers
@@ -27,14 +27,28 @@ def load(source: str | Path | onnx.ModelProto, warn: Callable[[str], object]) ->
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", warn), None
     path = Path(source)
+    return _checked(_read(path), str(path), warn), path.parent
+
+
+def external_files(path: Path) -> list[Path]:
+    """The files outside the model that hold its tensors.
+
+    Raises:
+        ConversionError: the file cannot be read, or is not an ONNX model.
+    """
+    tensors = [tensor for graph in every_graph(_read(path).graph) for tensor in graph.initializer]
+    locations = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    return sorted(file for location in locations if (file := path.parent / location).is_file())
+
+
+def _read(path: Path) -> onnx.ModelProto:
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        return onnx.load(str(path), load_external_data=False)
     except OSError as error:
         raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (DecodeError, ValueError) as error:
-        said = "it is XML, probably an IR, which needs no conversion" if path.suffix.lower() == ".xml" else str(error)
-        raise ConversionError(f"{path}: not an ONNX model: {said}") from None
-    return _checked(model, str(path), warn), path.parent
+        reason = "it is XML, probably an IR, which needs no conversion" if path.suffix.lower() == ".xml" else str(error)
+        raise ConversionError(f"{path}: not an ONNX model: {reason}") from None
 
 
 def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:

@@ -2,115 +2,152 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.api import compile_model, save_model
+from irexec.api import save_model
 from irexec.cli import render
-from irexec.errors import ConversionError, InputError
+from irexec.cli.shape_option import METAVAR, ShapeOption, ShapeType, shapes_by_name
+from irexec.errors import ConversionError
 from irexec.ir.dims import PartialShape
-from irexec.tools.input_sources import random_array, static
-from irexec.tools.results import Agreement, compare
+from irexec.tools.verify import Verification, check_shapes, verify
 
 
-@click.command(short_help="Convert an .onnx to IR.")
+@click.command(short_help="Convert an ONNX model to IR.")
 @click.argument("model", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="The .xml to write; MODEL with another suffix unless told.")
+@click.option("-o", "--output", type=click.Path(), help="The .xml to write; default: MODEL with the suffix .xml.")
 @click.option(
-    "--input", "specs", multiple=True, metavar='"x[1,3,?,?]"', help="The shape of an input; may be repeated. ? is any size, 1..8 a range."
-)
-@click.option("--verify", is_flag=True, help="Run the ONNX model and the IR on the same random inputs and compare.")
-@click.option("--seed", default=0, show_default=True, help="For the random inputs of --verify.")
+    "--input", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
+    help="Give an input of the IR this shape; may be repeated. NAME=1,3,?,2..8 means the same: ? is any size, 2..8 a range.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Refuse a model that declares types or shapes which its nodes contradict; default: warn.")
+@click.option(
+    "--verify", "wants_verify", is_flag=True,
+    help="Run the ONNX model (by ONNX Runtime if installed, else by onnx.reference) and the IR on the same random inputs and compare "
+    "the results. Dynamic dimensions stay dynamic in the IR and get random sizes here.",
+)  # fmt: skip
+@click.option(
+    "--verify-shape", "verify_shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
+    help="The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For the random inputs and sizes of --verify.")
 @click.option("--rtol", default=1e-3, show_default=True, help="Relative tolerance of --verify.")
 @click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
-@click.option("--json", "as_json", is_flag=True, help="Versioned json instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def convert(
-    model: str, output: str | None, specs: tuple[str, ...], verify: bool, seed: int, rtol: float, atol: float, as_json: bool
-) -> int:
+    model: str, output: str | None, shapes: tuple[ShapeOption, ...], strict: bool, wants_verify: bool,
+    verify_shapes: tuple[ShapeOption, ...], seed: int, rtol: float, atol: float, as_json: bool,
+) -> int:  # fmt: skip
     """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it.
 
     \b
     irexec convert model.onnx
-    irexec convert model.onnx -o ir/model.xml --input "x[1,3,224,224]" --verify
+    irexec convert model.onnx -o ir/model.xml --input "x[1,3,224,224]"
+    irexec convert model.onnx --verify --verify-shape "x[2,3,64,64]"
+
+    With --verify the exit code is 1 if results differ. If the ONNX model cannot be run,
+    there is a warning and the exit code is 0. The IR is written in either case.
     """
+    target = _target(model, output)
     converters = _converters()
-    shapes = _shapes(specs, converters)
-    target = Path(output) if output else Path(model).with_suffix(".xml")
-    if target.suffix != ".xml":
-        raise click.BadParameter(f"{target} does not end in .xml", param_hint="'-o'")
-    converted, warned = _converted(converters, model, shapes)
-    engine, agreements = _verify(model, converted, seed, rtol, atol) if verify else ("", [])
+    warnings: list[str] = []
+    converted: Model = converters.convert(model, inputs=shapes_by_name(shapes, "--input"), strict=strict, warn=warnings.append)
+    for text in warnings:
+        render.warning_line(text)
+    wanted = shapes_by_name(verify_shapes, "--verify-shape")
+    check_shapes(converted, wanted)
     save_model(converted, target)
+    document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
+    code = 0
+    if wants_verify or verify_shapes:
+        code, document["verify"] = _verify(model, converted, wanted, seed, rtol, atol, as_json)
     if as_json:
-        document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warned}
-        document |= {"verify": {"against": engine, "outputs": [asdict(a) for a in agreements]}} if verify else {}
         render.as_json(document)
     else:
-        if verify:
-            rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in agreements]
-            render.table(("output", f"against {engine}", "largest difference", ""), rows, right=(2,))
         render.line(f"{target}: {len(converted.nodes)} layers")
-    return 0 if all(a.agrees for a in agreements) else 1
+    return code
 
 
-def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape]) -> tuple[Model, list[str]]:
-    """The model, and what the converter warns of, which is said in a line each."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        model: Model = converters.convert(path, inputs=shapes)
-    warned = [str(warning.message) for warning in caught]
-    for text in warned:
-        render.warning_line(text)
-    return model, warned
+def _target(model: str, output: str | None) -> Path:
+    """The .xml to write.
+
+    Raises:
+        click.BadParameter: MODEL or the output is not the path of a file, or writing would overwrite the model.
+    """
+    source = Path(model)
+    if not model or source.is_dir():
+        raise click.BadParameter(f"{model!r} is not a file", param_hint="'MODEL'")
+    if output is not None and (not output or output.endswith(("/", os.sep)) or Path(output).is_dir()):
+        raise click.BadParameter(f"{output!r} is not a file, expected the path of the .xml to write", param_hint="'-o'")
+    target = source.with_suffix(".xml") if output is None else Path(output)
+    if target.suffix != ".xml":
+        raise click.BadParameter(f"{str(target)!r} does not end in .xml", param_hint="'-o'")
+    if not target.parent.is_dir():
+        raise click.BadParameter(f"the folder {str(target.parent)!r} does not exist", param_hint="'-o'")
+    for path in (target, target.with_suffix(".bin")):
+        if _is_part_of_model(path, source):
+            raise click.BadParameter(f"{str(path)!r} is part of the model and would be overwritten", param_hint="'-o'")
+    return target
+
+
+def _is_part_of_model(path: Path, source: Path) -> bool:
+    """Whether an existing file is the ONNX model, or holds weights of it."""
+    if not path.exists() or not source.exists():
+        return False
+    if path.samefile(source):
+        return True
+    # A file that is not an ONNX model is reported when it is converted.
+    with suppress(ConversionError):
+        _converters()
+        from converters.onnx.load import external_files
+
+        return any(path.samefile(file) for file in external_files(source))
+    return False
+
+
+def _verify(
+    path: str, model: Model, shapes: Mapping[str, PartialShape], seed: int, rtol: float, atol: float, as_json: bool
+) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what the JSON says of the comparison; the table is printed."""
+    from converters.onnx.reference import open_reference
+
+    try:
+        result = verify(model, open_reference(path), shapes, seed=seed, rtol=rtol, atol=atol)
+    except ConversionError as error:
+        render.warning_line(f"not verified: {error}")
+        return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}
+    if not as_json:
+        _print(result)
+    return 0 if result.agrees else 1, {
+        "against": result.against, "inputs": result.shapes, "outputs": [asdict(agreement) for agreement in result.agreements],
+    }  # fmt: skip
+
+
+def _print(result: Verification) -> None:
+    inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in result.shapes.items())
+    rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in result.agreements]
+    render.table(("output", f"against {result.against}", "largest difference", ""), rows, right=(2,))
+    render.line(f"verified with {inputs}" if inputs else "verified without inputs")
 
 
 def _converters() -> Any:
-    """The converter, which needs onnx: an extra that no other command needs."""
+    """The converter. It needs the package onnx, an extra that no other command needs."""
     try:
         import converters.onnx.translate
     except ImportError as error:
-        raise ConversionError(f"converting needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+        raise ConversionError(f"conversion needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
     return converters
 
 
-def _shapes(specs: tuple[str, ...], converters: Any) -> dict[str, PartialShape]:
-    shapes: dict[str, PartialShape] = {}
-    for spec in specs:
-        name, shape = converters.parse_input_spec(spec)
-        if name in shapes:
-            raise InputError(f"the shape of input {name!r} is given twice")
-        shapes[name] = shape
-    return shapes
-
-
-def _verify(path: str, model: Model, seed: int, rtol: float, atol: float) -> tuple[str, list[Agreement]]:
-    """What ran the ONNX model, and whether the IR gives the same, output by output."""
-    from converters.onnx.verify import run_onnx
-
-    inputs = _inputs(model, seed)
-    engine, reference = run_onnx(path, inputs)
-    results = compile_model(model)(inputs)
-    return engine, [compare(name, results[name], np.asarray(expected), rtol, atol) for name, expected in reference.items()]
-
-
-def _inputs(model: Model, seed: int) -> Mapping[str, np.ndarray]:
-    inputs: dict[str, np.ndarray] = {}
-    for number, port in enumerate(model.inputs):
-        if static(port.shape) is None:
-            raise InputError(f'--verify needs every size: give --input "{port.name}[...]" (it is {port})')
-        inputs[port.name] = random_array(port, seed + number)
-    return inputs
-
-
 def onnx_support(path: str) -> list[str]:
-    """One sentence for each node of an ONNX model that cannot be converted."""
+    """The description of each node of an ONNX model that cannot be converted."""
     _converters()
     from converters.onnx.translate import unsupported_nodes
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from irexec.analysis.model import parse_partial_shape
 from irexec.errors import OpError
 from irexec.ir.dims import PartialShape
+from irexec.ir.shape_text import parse_named_shape, parse_shape
 
 METAVAR = "NAME[1,3,?,2..8]"
 
@@ -22,27 +22,21 @@ class ShapeOption(NamedTuple):
 
 
 class ShapeType(click.ParamType):
-    """Parses ``NAME[SIZES]``, ``NAME=SIZES``, ``NAME=[SIZES]``, ``[SIZES]`` or ``SIZES``.
-
-    SIZES are separated by commas: ``?`` and ``-1`` are any size, ``2..8`` is a range; ``...`` alone is any rank, and ``NAME[]``
-    a scalar. The last bracket or equals sign ends the name, so that a name may contain either.
-    """
+    """Parses a shape with a name, or one without: ``[1,3,?,2..8]`` or ``1,3,?,2..8``; see irexec.ir.shape_text."""
 
     name = "shape"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShapeOption:
         text = str(value).strip()
-        if text.endswith("]") and "[" in text:
-            name, _, sizes = text[:-1].rpartition("[")
-            name = name.removesuffix("=")
-        else:
-            name, _, sizes = text.rpartition("=")
-            if not sizes.strip():
-                self.fail(f"{text!r} has no sizes, expected {METAVAR} or NAME=1,3,?,2..8", param, ctx)
+        if not text:
+            self.fail(f"'' has no sizes, expected {METAVAR} or NAME=1,3,?,2..8", param, ctx)
         try:
-            return ShapeOption(name.strip() or None, parse_partial_shape(sizes))
+            if "=" not in text and (text.startswith("[") or not text.endswith("]")):
+                return ShapeOption(None, parse_shape(text))
+            name, shape = parse_named_shape(text)
         except OpError as error:
-            self.fail(f"{text!r}: {error}", param, ctx)
+            self.fail(str(error), param, ctx)
+        return ShapeOption(name.strip(), shape)
 
 
 def shapes_by_name(shapes: Iterable[ShapeOption], option: str) -> dict[str, PartialShape]:

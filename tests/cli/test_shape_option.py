@@ -39,10 +39,11 @@ def test_forms(text: str, name: str | None, shape: object) -> None:
     [
         ("x", "'x' is not a size"),
         ("x[1", "is not a size"),
-        ("x=", "has no sizes"),
+        ("x=", "is not of the form name"),
         ("", "has no sizes"),
         ("x[1,b]", "'b' is not a size"),
         ("x[2..1]", "'2..1' is not a size"),
+        ("=1,2", "is not of the form name"),
         ("x=1,,2", "'' is not a size"),
     ],
 )

@@ -1,0 +1,183 @@
+"""irexec convert: what it writes, what it refuses, and how it verifies."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import external_data_helper
+
+import irexec
+from irexec.cli.main import run
+from tests.support.onnx_models import model_of
+
+Capture = pytest.CaptureFixture[str]
+
+DYNAMIC = "(float[N,4] x, float[N,M] z) => (float[N,K] y) { y = Concat <axis = 1> (x, z) }"
+CONTRADICTORY = "(float[2,4] x) => (float[2,7] y) { y = Relu (x) }"
+NOTICE = "output 'y' is declared as f32[2,7], but its node gives f32[2,4]"
+
+
+def _saved(folder: Path, graph: str, opset: int = 20, **constants: np.ndarray) -> Path:
+    path = folder / "m.onnx"
+    onnx.save(model_of(graph, opset, **constants), path)
+    return path
+
+
+def _convert(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
+    """What the command writes to stdout and stderr."""
+    assert run(["convert", *map(str, arguments)]) == code
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return out, err
+
+
+def test_contradictory_shapes_are_warnings(tmp_path: Path, capsys: Capture) -> None:
+    path = _saved(tmp_path, CONTRADICTORY)
+    assert _convert(capsys, path)[1] == f"warning: {NOTICE}\n"
+    out, err = _convert(capsys, path, "--json")
+    assert json.loads(out)["warnings"] == [NOTICE]
+    assert err == f"warning: {NOTICE}\n"
+
+
+def test_strict_refuses_contradictory_shapes(tmp_path: Path, capsys: Capture) -> None:
+    out, err = _convert(capsys, _saved(tmp_path, CONTRADICTORY), "--strict", code=3)
+    assert (out, err) == ("", f"error: the model contradicts itself: {NOTICE}\n")
+    assert not (tmp_path / "m.xml").exists()
+
+
+@pytest.mark.parametrize("text", ["x[2,4]", "x=2,4", "x=[2,4]"])
+def test_input_shapes(text: str, tmp_path: Path, capsys: Capture) -> None:
+    _convert(capsys, _saved(tmp_path, DYNAMIC), "--input", text)
+    shapes = {port.name: str(port) for port in irexec.read_model(tmp_path / "m.xml").inputs}
+    assert shapes == {"x": "x: f32[2,4]", "z": "z: f32[?,?]"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "2,4"], "a shape has no name"),
+        (["--input", "x[2,4]", "--input", "x=3,4"], "the shape of 'x' is given twice"),
+        (["--input", "x[2"], "is not a size"),
+        (["--verify-shape", "q[2]"], "'q'"),
+        (["--verify-shape", "x[2,5]"], "shape [2,5] does not fit input x: f32[?,4]: sizes 4 and 5 differ"),
+        (["-o", ""], "'' is not a file"),
+        (["-o", "."], "'.' is not a file"),
+        (["-o", "out/"], "'out/' is not a file"),
+        (["-o", "m.onnx"], "'m.onnx' does not end in .xml"),
+        (["-o", "none/m.xml"], "the folder 'none' does not exist"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _saved(tmp_path, DYNAMIC)
+    monkeypatch.chdir(tmp_path)
+    before = path.read_bytes()
+    assert message in _convert(capsys, "m.onnx", *arguments, code=2)[1]
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("model", [".", "..", "/", ""])
+def test_a_folder_is_not_a_model(model: str, capsys: Capture) -> None:
+    assert f"{model!r} is not a file" in _convert(capsys, model, code=2)[1]
+
+
+@pytest.mark.parametrize("name", ["m.xml", "m.bin"])
+def test_the_model_is_not_overwritten(name: str, tmp_path: Path, capsys: Capture) -> None:
+    """Whatever the name of the model is, also by way of a link."""
+    path = _saved(tmp_path, DYNAMIC).rename(tmp_path / name)
+    before = path.read_bytes()
+    (tmp_path / "link.xml").symlink_to(path)
+    for arguments in ([path], [path, "-o", tmp_path / "link.xml"]):
+        assert "is part of the model and would be overwritten" in _convert(capsys, *arguments, code=2)[1]
+    assert path.read_bytes() == before
+
+
+def test_weights_outside_the_model_are_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
+    model = model_of("(float[4] x) => (float[4] y) { y = Add (x, w) }", w=np.arange(4, dtype=np.float32))
+    external_data_helper.convert_model_to_external_data(model, location="m.bin", size_threshold=0)
+    onnx.save(model, tmp_path / "m.onnx")
+    before = (tmp_path / "m.bin").read_bytes()
+    assert "'m.bin' is part of the model" in _convert(capsys, tmp_path / "m.onnx", code=2)[1].replace(f"{tmp_path}/", "")
+    assert (tmp_path / "m.bin").read_bytes() == before
+    _convert(capsys, tmp_path / "m.onnx", "-o", tmp_path / "other.xml")
+
+
+@pytest.fixture(params=["onnxruntime", "onnx.reference"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What runs the ONNX model."""
+    if request.param == "onnx.reference":
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    else:
+        pytest.importorskip("onnxruntime")
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shapes"),
+    [
+        ([], None),
+        (["--verify-shape", "z[5,2]"], {"x": [5, 4], "z": [5, 2]}),
+        (["--verify-shape", "z=5,?", "--verify-shape", "x[5,4]"], None),
+        (["--input", "x[3,4]"], None),
+    ],
+)
+def test_verify_with_dynamic_dimensions(arguments: list[str], shapes: object, engine: str, tmp_path: Path, capsys: Capture) -> None:
+    """Sizes with the same symbol are equal, the same seed gives the same sizes, and the IR stays dynamic."""
+    path = _saved(tmp_path, DYNAMIC)
+    first, second = (json.loads(_convert(capsys, path, "--verify", "--json", *arguments)[0])["verify"] for _ in range(2))
+    assert first == second
+    assert first["against"] == engine
+    assert [output["agrees"] for output in first["outputs"]] == [True]
+    assert first["inputs"]["x"] == [first["inputs"]["z"][0], 4]
+    assert shapes is None or first["inputs"] == shapes
+    assert str(irexec.read_model(tmp_path / "m.xml").inputs[1]) == "z: f32[?,?]"
+
+
+@pytest.mark.parametrize("kernel", [30, 100])
+def test_sizes_that_the_model_can_run_with_are_found(kernel: int, tmp_path: Path, capsys: Capture) -> None:
+    """The first sizes that are tried are smaller than a kernel of 100."""
+    pytest.importorskip("onnxruntime")
+    graph = "(float[N,1,W] x) => (float[N,1,V] y) { y = Conv (x, w) }"
+    path = _saved(tmp_path, graph, w=np.ones((1, 1, kernel), np.float32))
+    found = json.loads(_convert(capsys, path, "--verify", "--json")[0])["verify"]
+    assert [output["agrees"] for output in found["outputs"]] == [True]
+    assert found["inputs"]["x"][2] >= kernel
+
+
+def test_a_model_that_the_reference_cannot_run_is_kept(engine: str, tmp_path: Path, capsys: Capture) -> None:
+    """None of the sizes that are tried is 77."""
+    path = _saved(tmp_path, "(float[N] x) => (float[7,11] y) { y = Reshape (x, s) }", s=np.array([7, 11]))
+    out, err = _convert(capsys, path, "--verify")
+    assert out == f"{tmp_path / 'm.xml'}: {len(irexec.read_model(tmp_path / 'm.xml').nodes)} layers\n"
+    assert err.startswith(f"warning: not verified: {engine} cannot run the model: ")
+    assert ("pip install onnxruntime" in err) == (engine == "onnx.reference")
+    assert err.count("\n") == 1
+    document = json.loads(_convert(capsys, path, "--verify", "--json")[0])
+    assert document["verify"]["error"].startswith(f"{engine} cannot run the model: ")
+    assert document["verify"]["outputs"] == []
+
+
+def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    out, _ = _convert(capsys, _saved(tmp_path, "(float[N] x) => (float[N] y) { y = RandomNormalLike (x) }"), "--verify", code=1)
+    assert "differs" in out
+    assert (tmp_path / "m.xml").exists()
+
+
+def test_an_input_of_unknown_rank_needs_a_shape(tmp_path: Path, capsys: Capture) -> None:
+    model = model_of("(float[2] x) => (float[2] y) { y = Relu (x) }")
+    for info in (model.graph.input[0], model.graph.output[0]):
+        info.type.tensor_type.ClearField("shape")
+    onnx.save(model, tmp_path / "m.onnx")
+    assert (
+        "the rank of input 'x' is not known: give its shape with --verify-shape"
+        in _convert(capsys, tmp_path / "m.onnx", "--verify", code=2)[1]
+    )
+    out, _ = _convert(capsys, tmp_path / "m.onnx", "--verify-shape", "x[2,3]")
+    assert "agrees" in out
+    assert "verified with x[2,3]" in out
