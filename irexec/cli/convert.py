@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -80,6 +79,7 @@ def _target(model: str, output: str | None) -> Path:
 
     Raises:
         click.BadParameter: MODEL or the output is not the path of a file, or writing would overwrite the model.
+        ConversionError: MODEL is not an ONNX model.
     """
     source = Path(model)
     if not model or source.is_dir():
@@ -98,18 +98,13 @@ def _target(model: str, output: str | None) -> Path:
 
 
 def _is_part_of_model(path: Path, source: Path) -> bool:
-    """Whether an existing file is the ONNX model, or holds weights of it."""
+    """Whether an existing file is the ONNX model, or holds weights of it; raises ConversionError if that is not an ONNX model."""
     if not path.exists() or not source.exists():
         return False
-    if path.samefile(source):
-        return True
-    # A file that is not an ONNX model is reported when it is converted.
-    with suppress(ConversionError):
-        _converters()
-        from converters.onnx.load import external_files
+    _converters()
+    from converters.onnx.load import external_files
 
-        return any(path.samefile(file) for file in external_files(source))
-    return False
+    return any(path.samefile(file) for file in [*external_files(source), source])
 
 
 def _verify(
