@@ -16,8 +16,10 @@ from irexec.ops.arithmetic import check_numeric
 from irexec.reference.elementwise import cubic_tanh, elu, gelu, swish
 from irexec.reference.integers import through_float
 from irexec.reference.special import erf
+from irexec.schema.axes import normalize_axis
+from irexec.schema.element_checks import check_float, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, check_scalar, normalize_axis, same_element
+from irexec.schema.rules import check_scalar
 
 
 @op("Clamp", since=1)
@@ -63,7 +65,7 @@ def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarr
 
 @selu_1.shape_rule
 def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
-    kind = same_element(data, alpha, lambda_)
+    kind = unify_elements(data, alpha, lambda_)
     check_float(Fact(kind, data.shape), "data")
     for fact, what in ((alpha, "alpha"), (lambda_, "lambda")):
         check_scalar(fact, what)
@@ -79,7 +81,7 @@ def hard_sigmoid_1(data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.
 
 @hard_sigmoid_1.shape_rule
 def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
-    kind = same_element(data, alpha, beta)
+    kind = unify_elements(data, alpha, beta)
     for fact, what in ((alpha, "alpha"), (beta, "beta")):
         check_scalar(fact, what)
     return Fact(kind, data.shape)
@@ -124,7 +126,7 @@ def _prelu_1_bind(data: Fact, slope: Fact) -> Callable[..., np.ndarray] | None:
 
 @prelu_1.shape_rule
 def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
-    kind = same_element(data, slope)
+    kind = unify_elements(data, slope)
     if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
         channels = len(slope.shape) == 1 and len(data.shape) > 1 and slope.shape[0] == data.shape[1]
         check(channels or broadcastable_to(slope.shape, data.shape), f"slope {slope} cannot be broadcast to data {data}")
@@ -142,7 +144,7 @@ def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
 def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
     check_float(data, "data")
     if beta is not None:
-        same_element(data, beta)
+        unify_elements(data, beta)
         check_scalar(beta, "beta")
     return Fact(data.element, data.shape)
 

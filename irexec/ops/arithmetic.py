@@ -12,9 +12,10 @@ from irexec.errors import check
 from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
+from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import align, define
 from irexec.schema.registry import op
-from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 def check_numeric(*facts: Fact) -> None:
@@ -26,7 +27,7 @@ def check_numeric(*facts: Fact) -> None:
 
 def _number(a: Fact, b: Fact) -> Element | None:
     check_numeric(a, b)
-    return same_element(a, b)
+    return unify_elements(a, b)
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -104,4 +105,4 @@ def divide_1(a: np.ndarray, b: np.ndarray, *, m_pythondiv: bool = True, auto_bro
 @divide_1.shape_rule
 def _divide_1_facts(a: Fact, b: Fact, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> Fact:
     check_numeric(a, b)
-    return Fact(same_element(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+    return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))

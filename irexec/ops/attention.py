@@ -12,8 +12,11 @@ from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, may_equal, shape_text
 from irexec.ir.facts import Fact
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.element_checks import check_float, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import broadcast, check_float, check_scalar, same_element, unify_sizes
+from irexec.schema.rules import check_scalar
+from irexec.schema.sizes import unify_sizes
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)
@@ -109,7 +112,7 @@ def _scaled_dot_product_attention_13_facts(
     *,
     causal: bool,
 ) -> Fact:
-    kind = same_element(*(fact for fact in (query, key, value, scale, sink) if fact is not None))
+    kind = unify_elements(*(fact for fact in (query, key, value, scale, sink) if fact is not None))
     check_float(query, "query")
     if scale is not None:
         check_scalar(scale, "scale")

@@ -9,8 +9,11 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
 from irexec.ir.facts import Fact
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import broadcast, check_integers, check_vector, length, open_shape, same_element
+from irexec.schema.rules import check_vector
+from irexec.schema.sizes import open_shape, vector_length
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
@@ -26,7 +29,7 @@ def _target_shape(target: Fact) -> PartialShape:
     check_integers(target, "target_shape")
     sizes = target.sizes()
     if sizes is None:
-        return open_shape(length(target))
+        return open_shape(vector_length(target))
     check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
     return tuple(at_least(size, 0) for size in sizes)
 
@@ -137,7 +140,7 @@ def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
     if times is None:
-        count = length(repeats)
+        count = vector_length(repeats)
         return Fact(data.element, open_shape(None if count is None else max(len(data.shape), count)))
     times = tuple(at_least(n, 0) for n in times)
     rank = max(len(data.shape), len(times))
@@ -166,7 +169,7 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
         check_vector(fact, what)
         check_integers(fact, what)
     if value is not None:
-        same_element(data, value)
+        unify_elements(data, value)
     if data.shape is None:
         return Fact(data.element, None)
     begins, ends = begin.sizes(), end.sizes()

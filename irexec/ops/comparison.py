@@ -6,13 +6,13 @@ import numpy as np
 
 from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
+from irexec.schema.element_checks import check_float, unify_elements
 from irexec.schema.elementwise import define
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, same_element
 
 
 def _boolean(a: Fact, b: Fact) -> Element:
-    same_element(a, b)
+    unify_elements(a, b)
     return BOOLEAN
 
 

@@ -14,8 +14,9 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import check_numeric
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import broadcast, same_element
 
 ELLIPSIS = "..."
 Labels = tuple[str, ...]
@@ -94,7 +95,7 @@ def _axes(labels: Labels, rank: int, numbers: dict[str, int], most: int) -> list
 
 @einsum_7.shape_rule
 def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
-    kind = same_element(*inputs)
+    kind = unify_elements(*inputs)
     check_numeric(*inputs)
     parsed = parse_equation(equation)
     check(len(parsed.operands) == len(inputs), f"equation {equation!r} has {len(parsed.operands)} operands, the layer {len(inputs)} inputs")

@@ -12,9 +12,9 @@ from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.fake_convert import in_e4m3, in_e5m2
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 
 
 @op("FakeConvert", since=13)
@@ -50,7 +50,7 @@ def _fake_convert_13_facts(
     destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
     elements: ElementTypes = ElementTypes(),
 ) -> Fact:
-    kind = same_element(*(fact for fact in (data, scale, shift) if fact is not None))
+    kind = unify_elements(*(fact for fact in (data, scale, shift) if fact is not None))
     check(kind is None or kind.name in ("f16", "bf16", "f32"), f"element type {kind} is none of f16, bf16, f32")
     shape = data.shape
     if scale.shape is not None and shape is not None:

@@ -8,8 +8,10 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
+from irexec.schema.axes import normalize_axis
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, check_vector, normalize_axis, same_element
+from irexec.schema.rules import check_scalar, check_vector
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
@@ -220,7 +222,7 @@ def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.
 
 @gather_tree_1.shape_rule
 def _gather_tree_1_facts(step_ids: Fact, parent_idx: Fact, max_seq_len: Fact, end_token: Fact) -> Fact:
-    kind = same_element(step_ids, parent_idx, max_seq_len, end_token)
+    kind = unify_elements(step_ids, parent_idx, max_seq_len, end_token)
     for fact, what in ((step_ids, "step_ids"), (parent_idx, "parent_idx")):
         check(fact.rank in (None, 3), f"{what} has rank {fact.rank}, expected 3")
     check_vector(max_seq_len, "max_seq_len")

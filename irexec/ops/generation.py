@@ -11,18 +11,11 @@ from irexec.dtypes.elements import Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact
+from irexec.schema.axes import normalize_axis
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import (
-    check_integers,
-    check_scalar,
-    check_vector,
-    length,
-    normalize_axis,
-    not_negative,
-    open_shape,
-    same_element,
-    size_from,
-)
+from irexec.schema.rules import check_scalar, check_vector
+from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
 
 def _length(start: Any, stop: Any, step: Any) -> Size:
@@ -87,7 +80,7 @@ def range_1(start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray
 
 @range_1.shape_rule
 def _range_1_facts(start: Fact, stop: Fact, step: Fact) -> Fact:
-    return _range_facts(start, stop, step, same_element(start, stop, step))
+    return _range_facts(start, stop, step, unify_elements(start, stop, step))
 
 
 @op("Range", since=4)
@@ -119,12 +112,12 @@ def _one_hot_facts(indices: Fact, depth: Fact, on: Fact, off: Fact, axis: int) -
         check_scalar(fact, what)
     check_integers(indices, "indices")
     check_integers(depth, "depth")
-    kind = same_element(on, off)
+    kind = unify_elements(on, off)
     size = depth.sizes()
     if indices.shape is None:
         return Fact(kind, None)
     place = normalize_axis(axis, len(indices.shape) + 1)
-    count = not_negative(size[0] if size else ANY, "depth")
+    count = non_negative(size[0] if size else ANY, "depth")
     shape: PartialShape = (*indices.shape[:place], count, *indices.shape[place:])
     return Fact(kind, shape)
 
@@ -182,7 +175,7 @@ def eye_9(
 
 @eye_9.shape_rule
 def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_shape: Fact | None = None, *, output_type: Element) -> Fact:
-    sizes = [size_from(num_rows, "num_rows"), size_from(num_columns, "num_columns")]
+    sizes = [scalar_size(num_rows, "num_rows"), scalar_size(num_columns, "num_columns")]
     check_scalar(diagonal_index, "diagonal_index")
     check_integers(diagonal_index, "diagonal_index")
     if batch_shape is None:
@@ -190,5 +183,6 @@ def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_
     check_vector(batch_shape, "batch_shape")
     check_integers(batch_shape, "batch_shape")
     known = batch_shape.sizes()
-    batch = open_shape(length(batch_shape)) if known is None else tuple(not_negative(size, "a size of batch_shape") for size in known)
+    what = "a size of batch_shape"
+    batch = open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
     return Fact(output_type, None if batch is None else (*batch, *sizes))

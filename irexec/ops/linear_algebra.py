@@ -8,8 +8,8 @@ from irexec.errors import check
 from irexec.ir.dims import may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.linear_algebra import inverse
+from irexec.schema.element_checks import check_float
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float
 
 
 @op("Inverse", since=14, widen=True, tolerance=1e-4)

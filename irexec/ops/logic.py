@@ -10,9 +10,10 @@ import numpy as np
 from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.errors import check
 from irexec.ir.facts import Fact
+from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import align, define
 from irexec.schema.registry import op
-from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 def _check_boolean(*facts: Fact) -> None:
@@ -51,7 +52,7 @@ def _check_bits(fact: Fact) -> None:
 def _bits(a: Fact, b: Fact) -> Element | None:
     _check_bits(a)
     _check_bits(b)
-    return same_element(a, b)
+    return unify_elements(a, b)
 
 
 def _moved(a: Fact, b: Fact) -> Element | None:
@@ -99,7 +100,7 @@ def select_1(cond: np.ndarray, then: np.ndarray, else_: np.ndarray, *, auto_broa
 @select_1.shape_rule
 def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
     check(cond.element in (None, BOOLEAN), f"cond has element type {cond.element}, expected boolean")
-    kind = same_element(then, else_)
+    kind = unify_elements(then, else_)
     if auto_broadcast == "pdpd":
         shape = broadcast([then.shape, else_.shape], "pdpd", 0)
         return Fact(kind, broadcast([shape, cond.shape], "pdpd", 0))

@@ -11,8 +11,10 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ops.arithmetic import check_numeric
+from irexec.schema.broadcasting import broadcast
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import broadcast, check_integers, check_vector, same_element
+from irexec.schema.rules import check_vector
 
 
 def _turned(a: np.ndarray, turn: bool) -> np.ndarray:
@@ -33,7 +35,7 @@ def matmul_1(a: np.ndarray, b: np.ndarray, *, transpose_a: bool = False, transpo
 @matmul_1.shape_rule
 def _matmul_1_facts(a: Fact, b: Fact, *, transpose_a: bool = False, transpose_b: bool = False) -> Fact:
     check_numeric(a, b)
-    return Fact(same_element(a, b), _product(a.shape, b.shape, transpose_a, transpose_b))
+    return Fact(unify_elements(a, b), _product(a.shape, b.shape, transpose_a, transpose_b))
 
 
 def _product(a: PartialShape, b: PartialShape, transpose_a: bool, transpose_b: bool) -> PartialShape:
@@ -104,7 +106,7 @@ def grouped_matmul_17(mat_a: np.ndarray, mat_b: np.ndarray, offsets: np.ndarray 
 @grouped_matmul_17.shape_rule
 def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = None) -> Fact:
     check_numeric(mat_a, mat_b)
-    kind, a, b = same_element(mat_a, mat_b), mat_a.shape, mat_b.shape
+    kind, a, b = unify_elements(mat_a, mat_b), mat_a.shape, mat_b.shape
     if offsets is not None:
         check_integers(offsets, "offsets")
         check_vector(offsets, "offsets")

@@ -10,8 +10,11 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Positive
+from irexec.schema.axes import normalize_axes, normalize_axis
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, check_vector, length, normalize_axes, normalize_axis, open_shape, same_element
+from irexec.schema.rules import check_scalar, check_vector
+from irexec.schema.sizes import open_shape, vector_length
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
@@ -26,7 +29,7 @@ def _transpose_1_facts(data: Fact, order: Fact) -> Fact:
     check_vector(order, "order")
     check_integers(order, "order")
     if data.shape is None:
-        return Fact(data.element, open_shape(length(order) or None))
+        return Fact(data.element, open_shape(vector_length(order) or None))
     rank = len(data.shape)
     axes = order.ints()
     if axes is None:
@@ -47,7 +50,7 @@ def concat_1(*inputs: np.ndarray, axis: int) -> np.ndarray:
 @concat_1.shape_rule
 def _concat_1_facts(*inputs: Fact, axis: int) -> Fact:
     check(len(inputs) > 0, "has no inputs")
-    kind = same_element(*inputs)
+    kind = unify_elements(*inputs)
     shapes = [fact.shape for fact in inputs if fact.shape is not None]
     if not shapes:
         return Fact(kind, None)

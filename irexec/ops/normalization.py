@@ -15,8 +15,10 @@ from irexec.ir.dims import ANY, Size, meet
 from irexec.ir.facts import Fact
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Positive
+from irexec.schema.axes import normalize_axes
+from irexec.schema.element_checks import check_float, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_float, check_vector, normalize_axes, same_element
+from irexec.schema.rules import check_vector
 
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
@@ -99,7 +101,7 @@ def _mvn_6_bind(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float,
 
 def _channels(data: Fact, parts: dict[str, Fact]) -> Fact:
     """Data of rank 2 and more, and one number for each channel in every part."""
-    kind = same_element(data, *parts.values())
+    kind = unify_elements(data, *parts.values())
     check_float(Fact(kind, None), "data")
     check(data.rank is None or data.rank >= 2, f"data {data} has no channels")
     size: Size = ANY if data.shape is None else data.shape[1]

@@ -12,9 +12,10 @@ from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AtLeast
+from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import align
 from irexec.schema.registry import op
-from irexec.schema.rules import Broadcasting, broadcast, same_element
 
 
 @op("FakeQuantize", since=1, widen=True, tolerance=4e-6)
@@ -92,7 +93,7 @@ def _fake_quantize_1_facts(
     levels: int,
     auto_broadcast: Broadcasting = "numpy",
 ) -> Fact:
-    kind = same_element(data, input_low, input_high, output_low, output_high)
+    kind = unify_elements(data, input_low, input_high, output_low, output_high)
     for bound in (input_low, input_high, output_low, output_high):
         if auto_broadcast == "pdpd":
             broadcast([data.shape, bound.shape], "pdpd", 0)

@@ -11,8 +11,8 @@ from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, span
 from irexec.ir.facts import Fact
+from irexec.schema.axes import normalize_axes
 from irexec.schema.registry import op
-from irexec.schema.rules import normalize_axes
 
 # ``keep`` is a boolean; NumPy's stubs only know it as True or False.
 Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]

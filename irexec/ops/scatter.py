@@ -15,8 +15,11 @@ from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
+from irexec.schema.axes import normalize_axis
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, normalize_axis, open_shape, same_element
+from irexec.schema.rules import check_scalar
+from irexec.schema.sizes import open_shape
 
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
@@ -65,7 +68,7 @@ def scatter_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray,
 
 @scatter_update_3.shape_rule
 def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
-    kind = same_element(data, updates)
+    kind = unify_elements(data, updates)
     check_integers(indices, "indices")
     check_integers(axis, "axis")
     check_scalar(axis, "axis")
@@ -115,7 +118,7 @@ def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_in
 
 
 def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
-    kind = same_element(data, updates)
+    kind = unify_elements(data, updates)
     check_integers(indices, "indices")
     check_integers(axis, "axis")
     check_scalar(axis, "axis")
@@ -186,7 +189,7 @@ def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, redu
 
 
 def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
-    kind = same_element(data, updates)
+    kind = unify_elements(data, updates)
     check_integers(indices, "indices")
     if indices.shape is None:
         return Fact(kind, data.shape)

@@ -11,9 +11,11 @@ from irexec.dtypes.elements import I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, is_static, join, low, may_equal, shape_text, span
 from irexec.ir.facts import Fact
+from irexec.schema.axes import normalize_axes
+from irexec.schema.element_checks import check_integers
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, length, normalize_axes, open_shape
+from irexec.schema.sizes import open_shape, vector_length
 
 IndexType = Literal["i64", "i32"]
 
@@ -73,7 +75,7 @@ def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
     check(shape.rank in (None, 0, 1), f"shape has rank {shape.rank}, expected 1")
     pattern = shape.sizes()
     if pattern is None:
-        return Fact(data.element, open_shape(length(shape)))
+        return Fact(data.element, open_shape(vector_length(shape)))
     return Fact(data.element, _reshaped(data.shape, pattern, special_zero))
 
 
@@ -192,7 +194,7 @@ def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, sure: bool) -> 
     if data.shape is None or not any(may_equal(size, 1) for size in data.shape):
         return Fact(data.element, data.shape)
     # Several axes may be one named twice.
-    return Fact(data.element, open_shape(len(data.shape) - 1) if sure and length(axes) == 1 else None)
+    return Fact(data.element, open_shape(len(data.shape) - 1) if sure and vector_length(axes) == 1 else None)
 
 
 @squeeze_1.shape_rule
@@ -231,7 +233,7 @@ def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
     check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
     if data.shape is None:
         return Fact(data.element, None)
-    known, amount = axes.ints(), length(axes)
+    known, amount = axes.ints(), vector_length(axes)
     if known is None:
         return Fact(data.element, open_shape(None if amount is None else len(data.shape) + amount))
     return Fact(data.element, _unsqueezed(data.shape, known))

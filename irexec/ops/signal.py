@@ -11,19 +11,11 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference import fourier
+from irexec.schema.axes import normalize_axes
+from irexec.schema.element_checks import check_float, check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import (
-    check_float,
-    check_integers,
-    check_scalar,
-    check_vector,
-    length,
-    normalize_axes,
-    not_negative,
-    open_shape,
-    same_element,
-    size_from,
-)
+from irexec.schema.rules import check_scalar, check_vector
+from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
 
 @op("DFT", since=7, widen=True, tolerance=1e-5)
@@ -97,7 +89,7 @@ def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
 def _rdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
     check_float(data, "data")
     _check_vectors(axes, signal_size)
-    check(length(axes) != 0, "axes is empty")
+    check(vector_length(axes) != 0, "axes is empty")
     if data.shape is None:
         return Fact(data.element, None)
     check(len(data.shape) > 0, "data is a scalar")
@@ -119,7 +111,7 @@ def _half(size: Size) -> Size:
 def _irdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fact:
     check_float(data, "data")
     _check_vectors(axes, signal_size)
-    check(length(axes) != 0, "axes is empty")
+    check(vector_length(axes) != 0, "axes is empty")
     _check_pairs(data.shape)
     if data.shape is None:
         return Fact(data.element, None)
@@ -155,7 +147,7 @@ def _check_pairs(shape: PartialShape) -> None:
 
 
 def _places(axes: Fact, rank: int) -> tuple[int, ...] | None:
-    many = length(axes)
+    many = vector_length(axes)
     check(many is None or many <= rank, f"axes has {many} numbers, data has {rank} axes to transform")
     values = axes.ints()
     if values is None:
@@ -173,7 +165,7 @@ def _asked(shape: Sequence[Size], places: Sequence[int] | None, signal_size: Fac
     for i, place in enumerate(places):
         size: Size = Dim(-1) if asked is None else asked[i]
         if not may_equal(size, -1):
-            result[place] = not_negative(size, "signal_size")
+            result[place] = non_negative(size, "signal_size")
         elif size != -1:
             result[place] = ANY
     return tuple(result)
@@ -196,7 +188,7 @@ def stft_15(
 
 @stft_15.shape_rule
 def _stft_15_facts(signal: Fact, window: Fact, frame_size: Fact, frame_step: Fact, *, transpose_frames: bool) -> Fact:
-    kind = same_element(signal, window)
+    kind = unify_elements(signal, window)
     check_float(signal, "signal")
     size, step = _check_frames(window, frame_size, frame_step)
     if signal.shape is None:
@@ -265,7 +257,7 @@ def istft_16(
 def _istft_16_facts(
     data: Fact, window: Fact, frame_size: Fact, frame_step: Fact, signal_length: Fact | None = None, *, center: bool, normalized: bool
 ) -> Fact:
-    kind = same_element(data, window)
+    kind = unify_elements(data, window)
     check_float(data, "data")
     size, step = _check_frames(window, frame_size, frame_step)
     long = _signal_length(data.shape, size, step, signal_length, center)
@@ -281,7 +273,7 @@ def _istft_16_facts(
 
 def _signal_length(shape: PartialShape, size: int | None, step: int | None, signal_length: Fact | None, center: bool) -> Size:
     if signal_length is not None:
-        return size_from(signal_length, "signal_length")
+        return scalar_size(signal_length, "signal_length")
     if shape is None or len(shape) < 2 or step is None:
         return ANY
     hops = (at_least(shape[-2], 1) - 1) * step

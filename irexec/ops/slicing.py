@@ -12,8 +12,11 @@ from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_text, span
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Ints
+from irexec.schema.axes import MAX_AXES, normalize_axes
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import MOST_AXES, check_integers, check_vector, normalize_axes, open_shape, same_element
+from irexec.schema.rules import check_vector
+from irexec.schema.sizes import open_shape
 from irexec.schema.slice_sizes import ANYWHERE, Bound, slice_size
 
 
@@ -106,7 +109,7 @@ def slice_scatter_15(
 
 @slice_scatter_15.shape_rule
 def _slice_scatter_15_facts(data: Fact, updates: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None = None) -> Fact:
-    kind = same_element(data, updates)
+    kind = unify_elements(data, updates)
     check(data.rank != 0, "data is a scalar")
     place = _sliced(data, start, stop, step, axes)
     if place is not None and updates.shape is not None:
@@ -194,7 +197,7 @@ def _strided_slice_1_facts(
     if data.shape is None or not lengths:
         return Fact(data.element, None)
     count = lengths.pop()
-    check(count <= MOST_AXES, f"begin has {count} numbers, more than there can be axes")
+    check(count <= MAX_AXES, f"begin has {count} numbers, more than there can be axes")
     entries: list[Entry] = []
     for i, kind in enumerate(_kinds(count, new_axis_mask, shrink_axis_mask, ellipsis_mask)):
         first = None if _bit(begin_mask, i) and kind == "slice" else _number(begin, i)

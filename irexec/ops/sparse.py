@@ -13,9 +13,11 @@ from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
 from irexec.reference.pooling import lowest
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_scalar, check_vector, same_element, size_from
+from irexec.schema.rules import check_scalar, check_vector
+from irexec.schema.sizes import scalar_size
 
 Pooling = Literal["sum", "mean"]
 
@@ -57,7 +59,7 @@ def _by_offsets(
 
 def _table_facts(table: Fact, indices: Fact, weights: Fact | None, ranks: int, count: Size) -> Fact:
     """The result: ``count`` rows of the table."""
-    kind = table.element if weights is None else same_element(table, weights)
+    kind = table.element if weights is None else unify_elements(table, weights)
     check_integers(indices, "indices")
     check(indices.rank in (None, ranks), f"indices have rank {indices.rank}, expected {ranks}")
     if weights is not None and weights.shape is not None and indices.shape is not None:
@@ -208,7 +210,7 @@ def _embedding_segments_sum_3_facts(
     if segment_ids.shape and indices.shape:
         text = f"segment_ids {segment_ids} do not have the shape of indices {indices}"
         check(may_equal(segment_ids.shape[0], indices.shape[0]), text)
-    count = size_from(num_segments, "num_segments")
+    count = scalar_size(num_segments, "num_segments")
     if default_index is not None:
         check_integers(default_index, "default_index")
         check_scalar(default_index, "default_index")
@@ -263,7 +265,7 @@ def _segment_max_16_facts(
         check(list(ids) == sorted(ids) and (not ids or ids[0] >= 0), f"segment_ids {list(ids)[:8]} are not sorted from 0 up")
     count: Size = ANY
     if num_segments is not None:
-        count = size_from(num_segments, "num_segments")
+        count = scalar_size(num_segments, "num_segments")
     elif ids is not None:
         count = ids[-1] + 1 if ids else 0
     return Fact(data.element, None if data.shape is None else (count, *data.shape[1:]))
@@ -288,7 +290,7 @@ def sparse_fill_empty_rows_16(
 
 @sparse_fill_empty_rows_16.shape_rule
 def _sparse_fill_empty_rows_16_facts(values: Fact, dense_shape: Fact, indices: Fact, default_value: Fact) -> tuple[Fact, Fact, Fact]:
-    kind, place = same_element(values, default_value), same_element(dense_shape, indices)
+    kind, place = unify_elements(values, default_value), unify_elements(dense_shape, indices)
     check_integers(dense_shape, "dense_shape")
     check_integers(indices, "indices")
     check_vector(values, "values")

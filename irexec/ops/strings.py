@@ -8,8 +8,9 @@ from irexec.dtypes.elements import I32, STRING, U8
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.schema.element_checks import check_integers, unify_elements
 from irexec.schema.registry import op
-from irexec.schema.rules import check_integers, check_vector, same_element
+from irexec.schema.rules import check_vector
 
 
 @op("StringTensorPack", since=15)
@@ -28,7 +29,7 @@ def string_tensor_pack_15(begins: np.ndarray, ends: np.ndarray, symbols: np.ndar
 
 @string_tensor_pack_15.shape_rule
 def _string_tensor_pack_15_facts(begins: Fact, ends: Fact, symbols: Fact) -> Fact:
-    same_element(begins, ends)
+    unify_elements(begins, ends)
     check_integers(begins, "begins")
     check(symbols.element in (None, U8), f"symbols have element type {symbols.element}, expected u8")
     check_vector(symbols, "symbols")

@@ -9,8 +9,8 @@ import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
+from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.registry import op
-from irexec.schema.rules import Broadcasting, broadcast
 
 
 def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:

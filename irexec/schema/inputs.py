@@ -18,6 +18,7 @@ import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS, F16, F32, F64, I32, I64, Element
 from irexec.errors import check
+from irexec.ir.dims import may_equal
 from irexec.ir.facts import Fact
 
 
@@ -39,14 +40,21 @@ class ElementSet:
 
 @dataclass(frozen=True)
 class Rank:
-    """The ranks that an input takes: ``Rank(4)`` exactly 4, ``Rank(3, 5)`` 3 to 5, ``Rank(1, None)`` 1 or more."""
+    """The ranks that an input takes: ``Rank(4)`` exactly 4, ``Rank(3, 5)`` 3 to 5, ``Rank(1, None)`` 1 or more.
+
+    With ``single_element`` an input of rank 1 has one element: ``SCALAR`` is a scalar, or a vector of one element, which many writers
+    of IR use for it.
+    """
 
     minimum: int
     maximum: int | None = -1
+    single_element: bool = False
 
     @property
     def text(self) -> str:
-        """For messages: "4", "0 or 1", "3 to 5" or "1 or more"."""
+        """For messages: "4", "0 or 1", "3 to 5", "1 or more" or "0, or 1 with a single element"."""
+        if self.single_element:
+            return "0, or 1 with a single element"
         if self.maximum is None:
             return f"{self.minimum} or more"
         ranks = [str(rank) for rank in range(self.minimum, self._last + 1)]
@@ -60,6 +68,10 @@ class Rank:
 
     def __contains__(self, rank: int) -> bool:
         return rank >= self.minimum and (self.maximum is None or rank <= self._last)
+
+
+SCALAR = Rank(0, 1, single_element=True)
+VECTOR = Rank(1)
 
 
 def element_set(text: str, *elements: Element) -> ElementSet:
@@ -86,6 +98,9 @@ IntegerTensor = Annotated[np.ndarray, INTEGER]
 BooleanTensor = Annotated[np.ndarray, BOOLEAN_TYPE]
 StringTensor = Annotated[np.ndarray, STRING_TYPE]
 IndexTensor = Annotated[np.ndarray, INDEX]
+IntegerScalar = Annotated[np.ndarray, INTEGER, SCALAR]
+IntegerVector = Annotated[np.ndarray, INTEGER, VECTOR]
+AxesTensor = Annotated[np.ndarray, INTEGER, Rank(0, 1)]
 
 
 @dataclass(frozen=True)
@@ -113,6 +128,8 @@ class InputSpec:
             check(fact.element in expected, f"{self.name} has element type {fact.element}, expected {expected.text}")
         if self.ranks is not None and fact.rank is not None:
             check(fact.rank in self.ranks, f"{self.name} has rank {fact.rank}, expected {self.ranks.text}")
+            if self.ranks.single_element and fact.shape:
+                check(may_equal(fact.shape[0], 1), f"{self.name} has {fact.shape[0]} elements, expected 1")
 
 
 def input_spec(name: str, hint: Any, *, optional: bool = False, variadic: bool = False) -> InputSpec:

@@ -1,0 +1,84 @@
+"""Broadcasting of partial shapes, as ``auto_broadcast`` of element-wise operations says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from irexec.errors import OpError, check
+from irexec.ir.dims import PartialShape, Size, high, join, low, may_equal, meet, shape_text, span
+
+Broadcasting = Literal["numpy", "none", "pdpd"]
+
+
+def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int = -1) -> PartialShape:
+    """The shape of an element-wise result.
+
+    numpy: shapes align at the end, sizes 1 stretch. none: shapes are equal. pdpd: the second aligns
+    with the first from ``axis`` on (-1: at the end) and stretches to it; the first never does.
+    """
+    if mode == "none":
+        return _equal_shapes(shapes)
+    if mode == "pdpd":
+        first, second = shapes
+        return _pdpd(first, second, axis)
+    if any(shape is None for shape in shapes):
+        return None
+    known = [shape for shape in shapes if shape is not None]
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in known]
+    try:
+        return tuple(_stretch(sizes) for sizes in zip(*padded, strict=True))
+    except OpError:
+        raise OpError(f"shapes {' and '.join(map(shape_text, known))} cannot be broadcast together") from None
+
+
+def _equal_shapes(shapes: Sequence[PartialShape]) -> PartialShape:
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        return None
+    result = known[0]
+    for other in known[1:]:
+        check(len(other) == len(result), f"shapes {shape_text(result)} and {shape_text(other)} differ")
+        result = tuple(meet(a, b) for a, b in zip(result, other, strict=True))
+    return result
+
+
+def _pdpd(first: PartialShape, second: PartialShape, axis: int) -> PartialShape:
+    if first is None or second is None:
+        return first
+    start = len(first) - len(second) if axis == -1 else axis
+    trimmed = tuple(second)
+    while trimmed and len(trimmed) + start > len(first) and trimmed[-1] == 1:
+        trimmed = trimmed[:-1]
+    texts = f"{shape_text(second)} does not align with {shape_text(first)} from axis {start}"
+    check(0 <= start <= len(first) and start + len(trimmed) <= len(first), texts)
+    result = list(first)
+    for i, size in enumerate(trimmed, start):
+        if may_equal(size, 1):
+            continue
+        result[i] = meet(result[i], size)
+    return tuple(result)
+
+
+def _stretch(sizes: Iterable[Size]) -> Size:
+    result: Size = 1
+    for size in sizes:
+        result = _stretch_two(result, size)
+    return result
+
+
+def _stretch_two(a: Size, b: Size) -> Size:
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    may_be_one = [may_equal(size, 1) for size in (a, b)]
+    if not any(may_be_one):
+        return meet(a, b)
+    if may_be_one == [False, True]:
+        return a
+    if may_be_one == [True, False]:
+        return b
+    joined = join(a, b)
+    return span(min(low(joined), max(low(a), low(b))), high(joined))
