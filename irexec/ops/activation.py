@@ -1,38 +1,39 @@
-"""Activations that take parameters, and Softmax."""
+"""Activations with parameters, Softmax and LogSoftmax."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to
 from irexec.ir.facts import Fact
-from irexec.ops.arithmetic import check_numeric
-from irexec.reference.elementwise import cubic_tanh, elu, gelu, swish
+from irexec.reference.elementwise import elu, gelu, gelu_tanh, swish
 from irexec.reference.integers import through_float
-from irexec.reference.special import erf
+from irexec.reference.softmax import log_softmax, softmax
 from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import check_float, unify_elements
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import SCALAR, FloatTensor, NumericTensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar
+
+FloatScalar = Annotated[FloatTensor, SCALAR]
+NumericScalar = Annotated[NumericTensor, SCALAR]
 
 
 @op("Clamp", since=1)
-def clamp_1(data: np.ndarray, *, min: float, max: float) -> np.ndarray:
-    """The number, or the bound beyond which it is; bounds of integers are rounded inwards. Source: Clamp-1."""
+def clamp_1(data: NumericTensor, *, min: float, max: float) -> np.ndarray:
+    """min(max(x, min), max); for integers min is rounded up and max down. Source: Clamp-1."""
     if data.dtype.kind == "f":
         return np.clip(data, data.dtype.type(min), data.dtype.type(max))
     limits = np.iinfo(data.dtype)
-    low, high = _whole(min, math.ceil, limits), _whole(max, math.floor, limits)
+    low, high = _integer_bound(min, math.ceil, limits), _integer_bound(max, math.floor, limits)
     return np.clip(data, data.dtype.type(low), data.dtype.type(high))
 
 
-def _whole(bound: float, round_: Callable[[float], int], limits: np.iinfo) -> int:
+def _integer_bound(bound: float, round_: Callable[[float], int], limits: np.iinfo) -> int:
     if math.isinf(bound) or bound >= limits.max or bound <= limits.min:
         return limits.max if bound > 0 else limits.min
     return round_(bound)
@@ -45,19 +46,18 @@ def _clamp_1_facts(data: Fact, *, min: float, max: float) -> Fact:
 
 
 @op("Elu", since=1, widen=True, tolerance=2e-6)
-def elu_1(data: np.ndarray, *, alpha: float) -> np.ndarray:
+def elu_1(data: NumericTensor, *, alpha: float) -> np.ndarray:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere; results of integers are rounded. Source: Elu-1."""
     return through_float(lambda x: elu(x, alpha), data)
 
 
 @elu_1.shape_rule
 def _elu_1_facts(data: Fact, *, alpha: float) -> Fact:
-    check_numeric(data)
     return Fact(data.element, data.shape)
 
 
 @op("Selu", since=1, widen=True, tolerance=2e-6)
-def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
+def selu_1(data: FloatTensor, alpha: FloatScalar, lambda_: FloatScalar) -> np.ndarray:
     """lambda * (x where it is positive, alpha * (exp(x) - 1) elsewhere). Source: Selu-1."""
     alpha, scale = alpha.reshape(-1)[0], lambda_.reshape(-1)[0]
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, data.dtype.type(0))))
@@ -65,178 +65,118 @@ def selu_1(data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarr
 
 @selu_1.shape_rule
 def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
-    kind = unify_elements(data, alpha, lambda_)
-    check_float(Fact(kind, data.shape), "data")
-    for fact, what in ((alpha, "alpha"), (lambda_, "lambda")):
-        check_scalar(fact, what)
-    return Fact(kind, data.shape)
+    return Fact(unify_elements(data, alpha, lambda_), data.shape)
 
 
 @op("HardSigmoid", since=1, widen=True)
-def hard_sigmoid_1(data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """alpha * x + beta, kept within 0..1. Source: HardSigmoid-1."""
+def hard_sigmoid_1(data: NumericTensor, alpha: NumericScalar, beta: NumericScalar) -> np.ndarray:
+    """min(max(alpha * x + beta, 0), 1). Source: HardSigmoid-1."""
     kind = data.dtype.type
     return np.clip(alpha.reshape(-1)[0] * data + beta.reshape(-1)[0], kind(0), kind(1))
 
 
 @hard_sigmoid_1.shape_rule
 def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
-    kind = unify_elements(data, alpha, beta)
-    for fact, what in ((alpha, "alpha"), (beta, "beta")):
-        check_scalar(fact, what)
-    return Fact(kind, data.shape)
+    return Fact(unify_elements(data, alpha, beta), data.shape)
 
 
 @op("PRelu", since=1)
-def prelu_1(data: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def prelu_1(data: NumericTensor, slope: NumericTensor) -> np.ndarray:
     """x where it is positive, slope * x elsewhere.
 
-    A slope of one axis as long as the channels goes along axis 1; any other is broadcast to the data
-    as NumPy does. Source: PRelu-1 and openvino ``reference/prelu.hpp``.
+    A slope of rank 1 with one element per channel lies along axis 1; any other is broadcast to the data
+    as NumPy does. The slope of floating-point data may have another floating-point type, as Model Optimizer wrote it.
+    Source: PRelu-1 and openvino ``reference/prelu.hpp``.
     """
     if slope.ndim == 1 and data.ndim > 1 and slope.shape[0] == data.shape[1]:
         slope = slope.reshape((1, -1) + (1,) * (data.ndim - 2))
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(data < 0, data * slope, data)
-
-
-@prelu_1.bind
-def _prelu_1_bind(data: Fact, slope: Fact) -> Callable[..., np.ndarray] | None:
-    """Known slopes: the positive part and the sloped negative part added, without a choice for every number."""
-    slopes = slope.known
-    if data.element is not F32 or data.shape is None or slopes is None or not np.isfinite(slopes).all():
-        return None
-    if slopes.ndim == 1 and len(data.shape) > 1:
-        if not isinstance(data.shape[1], int):
-            return None
-        if slopes.shape[0] == data.shape[1]:
-            slopes = slopes.reshape((1, -1) + (1,) * (len(data.shape) - 2))
-
-    def prelu(data: np.ndarray, _: np.ndarray) -> np.ndarray:
-        # A row of zeros: with a single number these functions are four times slower.
-        zeros = np.zeros(data.shape[-1:], data.dtype)
-        out = np.asarray(np.minimum(data, zeros))
-        with np.errstate(over="ignore"):
-            out *= slopes
-        out += np.maximum(data, zeros)
-        return out
-
-    return prelu
+        return np.where(data < 0, data * slope, data).astype(data.dtype, copy=False)
 
 
 @prelu_1.shape_rule
 def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
-    kind = unify_elements(data, slope)
+    if not _are_floats(data, slope):
+        unify_elements(data, slope)
     if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
         channels = len(slope.shape) == 1 and len(data.shape) > 1 and slope.shape[0] == data.shape[1]
         check(channels or broadcastable_to(slope.shape, data.shape), f"slope {slope} cannot be broadcast to data {data}")
-    return Fact(kind, data.shape)
+    return Fact(data.element, data.shape)
+
+
+def _are_floats(*facts: Fact) -> bool:
+    return all(fact.element is not None and fact.element.is_float for fact in facts)
 
 
 @op("Swish", since=4, widen=True, tolerance=2e-6)
-def swish_4(data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
-    """x / (1 + exp(-beta * x)), beta 1 unless given. Source: Swish-4."""
+def swish_4(data: FloatTensor, beta: FloatScalar | None = None) -> np.ndarray:
+    """x / (1 + exp(-beta * x)), beta is 1 by default. Source: Swish-4."""
     with np.errstate(over="ignore", invalid="ignore"):
         return swish(data, 1 if beta is None else beta.reshape(-1)[0])
 
 
 @swish_4.shape_rule
 def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
-    check_float(data, "data")
-    if beta is not None:
-        unify_elements(data, beta)
-        check_scalar(beta, "beta")
-    return Fact(data.element, data.shape)
-
-
-def _gelu(data: np.ndarray, mode: str) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return gelu(data, lambda x: erf(x * math.sqrt(0.5)) if mode == "erf" else cubic_tanh(x))
+    return Fact(data.element if beta is None else unify_elements(data, beta), data.shape)
 
 
 @op("Gelu", since=2, widen=True, tolerance=4e-6)
-def gelu_2(data: np.ndarray) -> np.ndarray:
+def gelu_2(data: FloatTensor) -> np.ndarray:
     """x * (1 + erf(x / sqrt(2))) / 2. Source: Gelu-2."""
-    return _gelu(data, "erf")
+    return gelu(data)
 
 
 @gelu_2.shape_rule
 def _gelu_2_facts(data: Fact) -> Fact:
-    check_float(data, "data")
     return Fact(data.element, data.shape)
 
 
 @op("Gelu", since=7, widen=True, tolerance=4e-6)
-def gelu_7(data: np.ndarray, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> np.ndarray:
-    """x times the normal distribution's integral to x, exactly or through tanh. Source: Gelu-7."""
-    return _gelu(data, approximation_mode.lower())
+def gelu_7(data: FloatTensor, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> np.ndarray:
+    """x times the cumulative normal distribution of x, exactly (erf) or approximated by tanh. Source: Gelu-7."""
+    return gelu_tanh(data) if approximation_mode == "tanh" else gelu(data)
 
 
 @gelu_7.shape_rule
 def _gelu_7_facts(data: Fact, *, approximation_mode: str = "erf") -> Fact:
-    check_float(data, "data")
     return Fact(data.element, data.shape)
 
 
-def _below_greatest(data: np.ndarray, axis: int) -> np.ndarray:
-    """x less the greatest along the axis, so that no exponential overflows; data must not be empty."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(data - data.max(axis, keepdims=True))
-
-
-def softmax(data: np.ndarray, axis: int) -> np.ndarray:
-    """exp(x) over its sum along ``axis``, in the type of floating-point ``data``; a number without axes gives 1."""
-    if data.ndim == 0:
-        return np.ones_like(data)
-    if data.size == 0:
-        return data.copy()
-    weights = _below_greatest(data, axis)
-    np.exp(weights, out=weights)
-    weights /= weights.sum(axis, keepdims=True)
-    return weights
-
-
-def _along(data: Fact, axis: int) -> Fact:
-    check_float(data, "data")
+def _normalized_along(data: Fact, axis: int) -> Fact:
     if data.shape is not None:
         normalize_axis(axis, max(len(data.shape), 1))
     return Fact(data.element, data.shape)
 
 
 @op("Softmax", since=1, widen=True, tolerance=4e-6)
-def softmax_1(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
-    """exp(x) over its sum along ``axis``. Source: Softmax-1."""
+def softmax_1(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
+    """exp(x) / sum(exp(x)) along ``axis``. Source: Softmax-1."""
     return softmax(data, axis)
 
 
 @softmax_1.shape_rule
 def _softmax_1_facts(data: Fact, *, axis: int = 1) -> Fact:
-    check(axis >= 0, f"axis {axis} is negative, which Softmax-1 does not take")
-    return _along(data, axis)
+    check(axis >= 0, f"axis {axis} is negative, which Softmax-1 does not allow")
+    return _normalized_along(data, axis)
 
 
 @op("Softmax", since=8, widen=True, tolerance=4e-6)
-def softmax_8(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
-    """exp(x) over its sum along ``axis``, which may count from the end. Source: Softmax-8."""
+def softmax_8(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
+    """exp(x) / sum(exp(x)) along ``axis``, which may be negative. Source: Softmax-8."""
     return softmax(data, axis)
 
 
 @softmax_8.shape_rule
 def _softmax_8_facts(data: Fact, *, axis: int = 1) -> Fact:
-    return _along(data, axis)
+    return _normalized_along(data, axis)
 
 
 @op("LogSoftmax", since=5, widen=True, tolerance=4e-6)
-def log_softmax_5(data: np.ndarray, *, axis: int = 1) -> np.ndarray:
+def log_softmax_5(data: FloatTensor, *, axis: int = 1) -> np.ndarray:
     """The logarithm of Softmax along ``axis``. Source: LogSoftmax-5."""
-    if data.ndim == 0:
-        return np.zeros_like(data)
-    if data.size == 0:
-        return data.copy()
-    shifted = _below_greatest(data, axis)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+    return log_softmax(data, axis)
 
 
 @log_softmax_5.shape_rule
 def _log_softmax_5_facts(data: Fact, *, axis: int = 1) -> Fact:
-    return _along(data, axis)
+    return _normalized_along(data, axis)

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic on two tensors: a table of one-liners over one broadcasting kernel."""
+"""Element-wise arithmetic on two tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.dtypes.elements import Element, element_of
+from irexec.dtypes.elements import element_of
 from irexec.errors import check
 from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
@@ -15,19 +15,8 @@ from irexec.ops.conversion import converted
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.elementwise import align, define
+from irexec.schema.inputs import NumericTensor
 from irexec.schema.registry import op
-
-
-def check_numeric(*facts: Fact) -> None:
-    """Raise OpError for a boolean or text where numbers are expected."""
-    for fact in facts:
-        if fact.element is not None:
-            check(fact.element.kind not in ("boolean", "string"), f"element type {fact.element} is no number")
-
-
-def _number(a: Fact, b: Fact) -> Element | None:
-    check_numeric(a, b)
-    return unify_elements(a, b)
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -36,7 +25,7 @@ def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The remainder with the sign of ``a``, as C has it; an integer divided by 0 leaves 0."""
+    """The remainder with the sign of ``a``, as in C; an integer modulo 0 is 0."""
     return np.fmod(a, b)
 
 
@@ -47,28 +36,28 @@ def _floor_mod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _each(a: np.ndarray, b: np.ndarray, function: Callable[[Any, Any], Size]) -> np.ndarray:
-    """Objects of int | Dim, where Python would raise for a division by 0, one by one."""
+    """The function of each pair of an object array of int | Dim, for divisions by 0, where Python raises."""
     return np.asarray(np.frompyfunc(function, 2, 1)(a, b), object)
 
 
 def _truncated(a: Size, b: Size) -> Size:
-    """The quotient towards zero; of bounds only where that is also the quotient rounded down."""
+    """The quotient rounded towards zero; of bounds only where that is also the quotient rounded down."""
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) == (b < 0) else -quotient
-    check(low(a) >= 0 and low(b) >= 0, f"{a} / {b} towards zero is not known")
+    check(low(a) >= 0 and low(b) >= 0, f"{a} / {b} rounded towards zero is not known")
     return a // b
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers are raised in double precision and converted as Convert does, which the reference's std::pow amounts to."""
+    """Integers are computed in double precision and converted as Convert does, as OpenVINO's reference does by std::pow."""
     if a.dtype.kind in "iu":
         return converted(np.power(a.astype(np.float64), b.astype(np.float64)), element_of(a.dtype))
     return np.power(a, b)
 
 
 def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
-    """The quotient; of integers rounded down, or towards zero unless ``floor``; by 0 it is 0."""
+    """a / b; of integers rounded down if ``floor``, else towards zero, and 0 where b is 0."""
     if a.dtype == object or b.dtype == object:
         return _each(a, b, lambda x, y: 0 if y == 0 else x // y if floor else _truncated(x, y))
     if a.dtype.kind == "f":
@@ -79,23 +68,23 @@ def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
     return (quotient + ((quotient < 0) & (quotient * b != a) & (b != 0))).astype(a.dtype)
 
 
-define("Add", 1, np.add, "a + b; integers wrap.", _number, symbolic=True)
-define("Subtract", 1, np.subtract, "a - b; integers wrap.", _number, symbolic=True)
-define("Multiply", 1, np.multiply, "a * b; integers wrap.", _number, symbolic=True)
-define("Maximum", 1, np.maximum, "The greater of a and b.", _number, symbolic=True)
-define("Minimum", 1, np.minimum, "The lesser of a and b.", _number, symbolic=True)
-define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.", _number)
-define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", _number, symbolic=True)
-define("Power", 1, _power, "a to the power of b.", _number, tolerance=2e-6)
-define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.", _number)
+define("Add", 1, np.add, "a + b; integers wrap.", symbolic=True)
+define("Subtract", 1, np.subtract, "a - b; integers wrap.", symbolic=True)
+define("Multiply", 1, np.multiply, "a * b; integers wrap.", symbolic=True)
+define("Maximum", 1, np.maximum, "max(a, b).", symbolic=True)
+define("Minimum", 1, np.minimum, "min(a, b).", symbolic=True)
+define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.")
+define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", symbolic=True)
+define("Power", 1, _power, "a to the power of b.", tolerance=2e-6)
+define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.")
 
 
 @op("Divide", since=1, symbolic=True)
-def divide_1(a: np.ndarray, b: np.ndarray, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
+def divide_1(a: NumericTensor, b: NumericTensor, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
     """a / b. Integers are rounded down, or towards zero if ``m_pythondiv`` is false.
 
-    Source: Divide-1; that m_pythondiv floors is the reference's reading, the CPU plugin truncates.
-    An integer divided by 0 is not defined there; here it is 0.
+    Source: Divide-1. OpenVINO's reference rounds down where m_pythondiv is true, its CPU plugin truncates.
+    The result of dividing an integer by 0 is not specified; here it is 0.
     """
     a, b = align(a, b, auto_broadcast, 0)
     with np.errstate(all="ignore"):
@@ -104,5 +93,4 @@ def divide_1(a: np.ndarray, b: np.ndarray, *, m_pythondiv: bool = True, auto_bro
 
 @divide_1.shape_rule
 def _divide_1_facts(a: Fact, b: Fact, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy") -> Fact:
-    check_numeric(a, b)
     return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))

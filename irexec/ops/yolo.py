@@ -11,8 +11,8 @@ from irexec.errors import check
 from irexec.ir.dims import Shape, Size, exact_quotient, high, low, span
 from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
-from irexec.ops.activation import softmax
 from irexec.reference.elementwise import sigmoid
+from irexec.reference.softmax import softmax
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
 from irexec.schema.inputs import FloatTensor, Rank, Tensor
 from irexec.schema.registry import op

@@ -6,42 +6,20 @@ import math
 
 import numpy as np
 
-from irexec.reference.elementwise import in_blocks
-
-# erf(x) is tanh(x * P(x * x)): the highest power first, fitted on [-4, 4] so that the error is float32's rounding;
-# from 4.2 on the result is 1.
-_ERF = (1.5895133524436716e-07, -5.985570175101789e-06, 8.971200807534588e-05, -6.257183544791842e-04, -1.8438481655491277e-04,
-        1.0276548185247328e-01, 1.1283797054344622e00)  # fmt: skip
-
 
 def round_half_away(x: np.ndarray) -> np.ndarray:
-    """The nearest whole number, in the type of floating-point ``x``; ties go away from zero."""
+    """The nearest integer, in the type of floating-point ``x``; ties go away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function, in the type of ``x`` (float32 or float64; float16 through float32)."""
-    if x.dtype == np.float64:
-        return _erf64(x)
-    return in_blocks(_erf32, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+    """The error function, computed in double precision, in the type of floating-point ``x``.
 
-
-def _erf32(x: np.ndarray, out: np.ndarray) -> None:
-    clipped = np.clip(x, -4.2, 4.2)
-    square = clipped * clipped
-    np.multiply(square, _ERF[0], out=out)
-    for coefficient in _ERF[1:-1]:
-        out += coefficient
-        out *= square
-    out += _ERF[-1]
-    out *= clipped
-    np.tanh(out, out=out)
-
-
-def _erf64(x: np.ndarray) -> np.ndarray:
-    """By the all-positive series 2x/sqrt(pi) exp(-x*x) sum (2x*x)^n / (2n+1)!! near 0, by a continued fraction away from it."""
-    size = np.abs(x)
+    Below 3 by the series 2x/sqrt(pi) * exp(-x*x) * sum((2x*x)**n / (2n+1)!!), whose terms are all positive; above by a
+    continued fraction of 1 - erf(x).
+    """
+    size = np.abs(x.astype(np.float64))
     near = np.minimum(size, 3.0)
     term = np.ones_like(near)
     total = np.ones_like(near)
@@ -55,11 +33,11 @@ def _erf64(x: np.ndarray) -> np.ndarray:
         fraction = far + (n / 2) / fraction
     with np.errstate(under="ignore", over="ignore"):
         tail = np.exp(-far * far) / (fraction * math.sqrt(math.pi))
-    return np.asarray(np.copysign(np.where(size < 3.0, series, 1 - tail), x))
+    return np.asarray(np.copysign(np.where(size < 3.0, series, 1 - tail), x).astype(x.dtype))
 
 
-# Rational approximations of the quantile of the normal distribution near the middle, in the tails and far out in them,
-# good to double precision. Source: Wichura, algorithm AS 241 (PPND16); each is P and Q, the highest power first.
+# Rational approximations of the quantile of the normal distribution near 0.5, in the tails and far out in them,
+# good to double precision. Source: Wichura, algorithm AS 241 (PPND16); each is P and Q, highest power first.
 _QUANTILE = (
     ((2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4, 1.3731693765509461125e4,
       1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
@@ -77,18 +55,18 @@ _QUANTILE = (
 
 
 def erfinv(x: np.ndarray) -> np.ndarray:
-    """The inverse of the error function: infinite at -1 and 1, NaN beyond; computed in double precision."""
+    """The inverse of the error function: infinite at -1 and 1, NaN outside; computed in double precision."""
     values = x.astype(np.float64)
     size = np.abs(values)
     with np.errstate(all="ignore"):
-        deep = np.sqrt(-np.log(np.maximum((1 - size) / 2, np.finfo(np.float64).tiny)))
-        middle = values / 2 * _ratio(0, 0.180625 - np.square(values / 2))
-        tail = np.copysign(np.where(deep <= 5, _ratio(1, deep - 1.6), _ratio(2, deep - 5)), values)
+        distance = np.sqrt(-np.log(np.maximum((1 - size) / 2, np.finfo(np.float64).tiny)))
+        middle = values / 2 * _quotient(0, 0.180625 - np.square(values / 2))
+        tail = np.copysign(np.where(distance <= 5, _quotient(1, distance - 1.6), _quotient(2, distance - 5)), values)
         found = np.where(size <= 0.85, middle, tail) / math.sqrt(2)
         found = np.where(size == 1, np.copysign(np.inf, values), np.where(size <= 1, found, np.nan))
         return np.asarray(found.astype(x.dtype))
 
 
-def _ratio(which: int, x: np.ndarray) -> np.ndarray:
-    above, below = _QUANTILE[which]
-    return np.polyval(above, x) / np.polyval(below, x)
+def _quotient(row: int, x: np.ndarray) -> np.ndarray:
+    numerator, denominator = _QUANTILE[row]
+    return np.polyval(numerator, x) / np.polyval(denominator, x)

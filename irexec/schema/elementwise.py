@@ -1,15 +1,17 @@
-"""What operations on two tensors, number by number, have in common: a row of a table makes one."""
+"""Element-wise operations on two broadcast tensors: one row of a table registers one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import NUMERIC, ElementSet
 from irexec.schema.registry import op
 
 
@@ -23,20 +25,32 @@ def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.n
 
 
 def define(
-    type: str, since: int, function: Callable[..., Any], says: str, result: Callable[[Fact, Fact], Element | None], **flags: Any
+    type: str,
+    since: int,
+    function: Callable[..., Any],
+    doc: str,
+    *,
+    elements: ElementSet = NUMERIC,
+    result: Element | None = None,
+    **flags: Any,
 ) -> None:
     """Register the version of ``type`` of ``since``: ``function`` of the two tensors, broadcast.
 
-    ``result`` gives the element type of the result, and raises OpError for element types that do not go together.
+    Args:
+        doc: the first sentence of the docstring.
+        elements: the element types of the inputs, which must be the same.
+        result: the element type of the result; that of the inputs if None.
     """
 
     def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
         a, b = align(a, b, auto_broadcast, 0)
         return np.asarray(function(a, b))
 
-    kernel.__doc__ = f"{says} Source: {type}-{since}."
+    kernel.__doc__ = f"{doc} Source: {type}-{since}."
+    kernel.__annotations__ |= dict.fromkeys(("a", "b"), Annotated[np.ndarray, elements])
     definition = op(type, since, **flags)(kernel)
 
     @definition.shape_rule
-    def facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
-        return Fact(result(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+    def shape_rule(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
+        shared = unify_elements(a, b)
+        return Fact(result or shared, broadcast([a.shape, b.shape], auto_broadcast, 0))

@@ -37,7 +37,7 @@ for op in BINARY:
         refuses(op, 1, "f32[2,3]", "f32[2,4]", says="[2,3] and [2,4] cannot be broadcast together", id="sizes that differ"),
         refuses(op, 1, "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="types that differ"),
         refuses(op, 1, "f32[2,3]", "f32[1,3]", auto_broadcast="none", says="differ", id="none with shapes that differ"),
-        refuses(op, 1, "boolean[2]", "boolean[2]", says="is no number", id="booleans"),
+        refuses(op, 1, "boolean[2]", "boolean[2]", says="expected a numeric type", id="booleans"),
     ]
 
 ROWS += [

@@ -38,7 +38,7 @@ for op in ("IsFinite", "IsInf", "IsNaN"):
         case(op, 10, typed("bf16", VALUES), id="bf16"),
         case(op, 10, np.float32(1), id="scalar"),
         facts_case(op, 10, "f32[?,3]", id="dynamic"),
-        refuses(op, 10, "i32[3]", says="expected floating-point numbers", id="integers"),
+        refuses(op, 10, "i32[3]", says="expected a floating-point type", id="integers"),
     ]
 ROWS += [
     case("IsInf", 10, VALUES, detect_negative="false", id="positive alone"),

@@ -25,7 +25,7 @@ ROWS = [
     refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2]", 0, says="updates have rank 1, expected 2", id="rank of the updates"),
     refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
     refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f16[2,3]", 0, says="differ", id="types that differ"),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected integers", id="float indices"),
+    refuses("ScatterUpdate", 3, "f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"),
 ]
 for since in (3, 12):
     ROWS += [
