@@ -1,8 +1,8 @@
-"""Tensors made larger: Broadcast, Tile, Pad."""
+"""Tensors repeated or extended: Broadcast, Tile, Pad."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.element_checks import check_integers, unify_elements
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import SCALAR, AnyTensor, AxesTensor, IntegerVector
 from irexec.schema.registry import op
-from irexec.schema.rules import check_vector
 from irexec.schema.sizes import open_shape, vector_length
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
-    """The data with its axes at the places given, in increasing order, and 1 elsewhere."""
+    """The data reshaped to ``rank``, its axes at the given positions and sizes 1 elsewhere."""
     sizes = [1] * rank
     for axis, size in zip(axes, data.shape, strict=True):
         sizes[axis] = size
@@ -25,8 +25,6 @@ def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
 
 
 def _target_shape(target: Fact) -> PartialShape:
-    check_vector(target, "target_shape")
-    check_integers(target, "target_shape")
     sizes = target.sizes()
     if sizes is None:
         return open_shape(vector_length(target))
@@ -53,11 +51,11 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, 
 
 
 def _narrowed(shape: Shape, target: Shape) -> Shape:
-    """A size of the data that is known and not 1 is that of the result too."""
+    """The target, where a size that is not known is that of the data if that is known and not 1."""
     lead = len(target) - len(shape)
     return tuple(target[:lead]) + tuple(
-        size if isinstance(size, int) and size != 1 and isinstance(wanted, Dim) else wanted
-        for size, wanted in zip(shape, target[lead:], strict=True)
+        size if isinstance(size, int) and size != 1 and isinstance(given, Dim) else given
+        for size, given in zip(shape, target[lead:], strict=True)
     )
 
 
@@ -65,7 +63,7 @@ def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -
     if axes is None:
         return
     check(len(axes) == len(shape), f"axes_mapping {list(axes)} does not have one axis for each of data {shape_text(shape)}")
-    check(len(set(axes)) == len(axes), f"axes_mapping {list(axes)} names an axis twice")
+    check(len(set(axes)) == len(axes), f"axes_mapping {list(axes)} has an axis twice")
     for axis, size in zip(axes, shape, strict=True):
         check(0 <= axis < len(target), f"axes_mapping {list(axes)} is out of range for {shape_text(target)}")
         if size != 1:
@@ -77,16 +75,16 @@ def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -
 
 @op("Broadcast", since=1, symbolic=True)
 def broadcast_1(
-    data: np.ndarray,
-    target_shape: np.ndarray,
-    axes_mapping: np.ndarray | None = None,
+    data: AnyTensor,
+    target_shape: IntegerVector,
+    axes_mapping: AxesTensor | None = None,
     *,
     mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
 ) -> np.ndarray:
-    """``data`` repeated to ``target_shape``; ``axes_mapping`` says where its axes go if mode is explicit.
+    """``data`` repeated to ``target_shape``; ``axes_mapping`` has the positions of its axes if mode is explicit.
 
-    pdpd: they go with the target's from the front on. Source: Broadcast-1, and OpenVINO, which writes explicit as "none",
-    for pdpd, which the specification does not know.
+    pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes explicit as "none",
+    for pdpd, which is not in the specification.
     """
     target = tuple(int(size) for size in target_shape.ravel().tolist())
     if mode == "pdpd":
@@ -103,13 +101,13 @@ def _broadcast_1_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None
 
 @op("Broadcast", since=3, symbolic=True)
 def broadcast_3(
-    data: np.ndarray,
-    target_shape: np.ndarray,
-    axes_mapping: np.ndarray | None = None,
+    data: AnyTensor,
+    target_shape: IntegerVector,
+    axes_mapping: AxesTensor | None = None,
     *,
     mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
 ) -> np.ndarray:
-    """``data`` repeated to ``target_shape``; bidirectional lets each stretch to the other.
+    """``data`` repeated to ``target_shape``; bidirectional broadcasts each to the other.
 
     Source: Broadcast-3.
     """
@@ -127,15 +125,13 @@ def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None
 
 
 @op("Tile", since=1, symbolic=True)
-def tile_1(data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
-    """``data`` repeated along its axes; the shorter of shape and repeats gets ones in front. Source: Tile-1."""
+def tile_1(data: AnyTensor, repeats: IntegerVector) -> np.ndarray:
+    """``data`` repeated along its axes; ones are prepended to the shorter of shape and repeats. Source: Tile-1."""
     return np.tile(data, [max(int(n), 0) for n in repeats.ravel().tolist()])
 
 
 @tile_1.shape_rule
 def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
-    check_vector(repeats, "repeats")
-    check_integers(repeats, "repeats")
     times = repeats.sizes()
     if data.shape is None:
         return Fact(data.element, None)
@@ -149,6 +145,7 @@ def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
     return Fact(data.element, tuple(size * n for size, n in zip(sizes, counts, strict=True)))
 
 
+PadValue = Annotated[AnyTensor, SCALAR]
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
@@ -156,25 +153,22 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
     pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "constant":
-        fill = np.zeros((), data.dtype) if value is None else value.reshape(-1)[0]
-        grown = np.pad(data, added, mode="constant", constant_values=fill)
+        default = "" if data.dtype == object else np.zeros((), data.dtype)
+        padded = np.pad(data, added, mode="constant", constant_values=default if value is None else value.reshape(-1)[0])
     else:
-        grown = np.pad(data, added, mode=mode)
-    # np.pad copies, so that a part of it is nobody else's.
-    return grown[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, grown.shape, strict=True))]
+        padded = np.pad(data, added, mode=mode)
+    # np.pad copies, so that this is no view of the data.
+    return padded[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, padded.shape, strict=True))]
 
 
 def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:
-    for fact, what in ((begin, "pads_begin"), (end, "pads_end")):
-        check_vector(fact, what)
-        check_integers(fact, what)
     if value is not None:
         unify_elements(data, value)
     if data.shape is None:
         return Fact(data.element, None)
     begins, ends = begin.sizes(), end.sizes()
     for pads, what in ((begins, "pads_begin"), (ends, "pads_end")):
-        check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} numbers for data {data}")
+        check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} elements for data {data}")
     if begins is None or ends is None:
         return Fact(data.element, (ANY,) * len(data.shape))
     return Fact(data.element, tuple(_padded(size, a, b, mode, negative) for size, a, b in zip(data.shape, begins, ends, strict=True)))
@@ -183,14 +177,14 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
 def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Size:
     if not isinstance(begin, int) or not isinstance(end, int):
         return at_least(size + begin + end, 0)
-    check(negative or (begin >= 0 and end >= 0), f"pads {begin} and {end}: Pad-1 takes no negative ones")
+    check(negative or (begin >= 0 and end >= 0), f"pads {begin} and {end}: Pad-1 does not allow negative ones")
     if isinstance(size, int):
-        check(size + begin + end >= 0, f"pads {begin} and {end} leave nothing of an axis of {size}")
-        most = {"reflect": size - 1, "symmetric": size}.get(mode)
-        if most is not None:
+        check(size + begin + end >= 0, f"pads {begin} and {end} remove more than an axis of {size} has")
+        limit = {"reflect": size - 1, "symmetric": size}.get(mode)
+        if limit is not None:
             check(
-                max(begin, end) <= max(most, 0),
-                f"mode {mode} can add at most {max(most, 0)} to an axis of {size}, pads are {begin} and {end}",
+                max(begin, end) <= max(limit, 0),
+                f"mode {mode} can add at most {max(limit, 0)} to an axis of {size}, pads are {begin} and {end}",
             )
         check(mode != "edge" or size > 0 or max(begin, end) <= 0, "mode edge cannot add to an empty axis")
         return size + begin + end
@@ -199,9 +193,9 @@ def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Si
 
 @op("Pad", since=1)
 def pad_1(
-    data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None, *, pad_mode: PadMode
+    data: AnyTensor, pads_begin: IntegerVector, pads_end: IntegerVector, pad_value: PadValue | None = None, *, pad_mode: PadMode
 ) -> np.ndarray:
-    """``data`` with an edge around it: a constant, its border, or its mirror image. Source: Pad-1."""
+    """``data`` padded by a constant, by its edge elements, or by its reflection. Source: Pad-1."""
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
@@ -212,11 +206,11 @@ def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact |
 
 @op("Pad", since=12)
 def pad_12(
-    data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None, *, pad_mode: PadMode
+    data: AnyTensor, pads_begin: IntegerVector, pads_end: IntegerVector, pad_value: PadValue | None = None, *, pad_mode: PadMode
 ) -> np.ndarray:
-    """``data`` with an edge around it; negative pads cut instead, after the others are added.
+    """As Pad-1; negative pads remove elements, after the positive pads are added.
 
-    So an edge that is cut can still be mirrored to the other side, as OpenVINO has it. Source: Pad-12.
+    So elements that are removed at one end can still be reflected at the other, as in OpenVINO. Source: Pad-12.
     """
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 

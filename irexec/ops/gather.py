@@ -1,6 +1,8 @@
-"""Numbers taken by their indices."""
+"""Elements and slices gathered by their indices."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import numpy as np
 
@@ -10,35 +12,45 @@ from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, check_vector
+
+GatheredTensor = Annotated[AnyTensor, Rank(1, None)]
+IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]
+Beams = Annotated[NumericTensor, Rank(3)]
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
-    place = normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
+    along = normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
-    size = data.shape[place]
+    size = data.shape[along]
     wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
     inside = (wrapped >= 0) & (wrapped < size)
     safe = np.where(inside, wrapped, 0).astype(np.int64)
     if size == 0:
-        return np.zeros((*data.shape[:place], *indices.shape[batch:], *data.shape[place + 1 :]), data.dtype)
-    taken = np.take(data, safe, place) if batch == 0 else _take_batched(data, safe, place, batch)
+        return np.full((*data.shape[:along], *indices.shape[batch:], *data.shape[along + 1 :]), _zero(data), data.dtype)
+    taken = np.take(data, safe, along) if batch == 0 else _take_batched(data, safe, along, batch)
     if inside.all():
         return taken
-    mask = inside.reshape(inside.shape[:batch] + (1,) * (place - batch) + inside.shape[batch:] + (1,) * (data.ndim - place - 1))
-    return np.where(mask, taken, np.zeros((), data.dtype)).astype(data.dtype)
+    mask = inside.reshape(inside.shape[:batch] + (1,) * (along - batch) + inside.shape[batch:] + (1,) * (data.ndim - along - 1))
+    return np.where(mask, taken, _zero(data)).astype(data.dtype)
+
+
+def _zero(data: np.ndarray) -> np.ndarray:
+    """0 of the element type; an empty string for strings."""
+    is_string = data.dtype == object and data.size > 0 and isinstance(data.flat[0], str)
+    return np.array("", object) if is_string else np.zeros((), data.dtype)
 
 
 def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) -> np.ndarray:
-    """Each batch of the data with its own indices."""
+    """np.take for each batch of the data with its own indices."""
     grids = np.ogrid[tuple(slice(size) for size in data.shape[:batch])] if batch else []
     lead = data.ndim - axis - 1
     inner = tuple(np.moveaxis(data, axis, batch).shape[batch + 1 :])
     rows = np.moveaxis(data, axis, batch)
     index = tuple(grid.reshape(grid.shape + (1,) * (indices.ndim - batch)) for grid in grids)
     taken = rows[(*index, indices)]
-    # The axes of the indices come before those between batch and axis; put them in their place.
+    # The axes of the indices come before those between batch and axis: move them behind.
     between = len(inner) - lead
     count = indices.ndim - batch
     source = [*range(batch), *range(batch + count, batch + count + between), *range(batch, batch + count)]
@@ -46,26 +58,23 @@ def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) 
 
 
 def _gather_facts(data: Fact, indices: Fact, axis: Fact, batch_dims: int) -> Fact:
-    if indices.element is not None:
-        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
-    place = axis.scalar("axis")
+    given = axis.scalar("axis")
     if data.shape is None or indices.shape is None:
         return Fact(data.element, None)
     rank = len(data.shape)
-    check(rank > 0, "data is a scalar")
     batch = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
     check(0 <= batch <= min(rank, len(indices.shape)), f"batch_dims {batch_dims} is out of range for data {data} and indices {indices}")
-    if place is None:
+    if given is None:
         shared = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
         return Fact(data.element, (*shared, *((ANY,) * (rank + len(indices.shape) - 2 * batch - 1))))
-    place = normalize_axis(place, rank)
-    check(batch <= place, f"batch_dims {batch_dims} is above axis {place}")
+    along = normalize_axis(given, rank)
+    check(batch <= along, f"batch_dims {batch_dims} is above axis {along}")
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
-    return Fact(data.element, (*front, *data.shape[batch:place], *indices.shape[batch:], *data.shape[place + 1 :]))
+    return Fact(data.element, (*front, *data.shape[batch:along], *indices.shape[batch:], *data.shape[along + 1 :]))
 
 
 @op("Gather", since=1, symbolic=True)
-def gather_1(data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
+def gather_1(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor) -> np.ndarray:
     """Slices of ``data`` along ``axis``; an index out of range gives zeros. Source: Gather-1."""
     return _gather(data, indices, axis, 0)
 
@@ -76,7 +85,7 @@ def _gather_1_facts(data: Fact, indices: Fact, axis: Fact) -> Fact:
 
 
 @op("Gather", since=7, symbolic=True)
-def gather_7(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+def gather_7(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
     """Slices of ``data`` along ``axis``, batch by batch; an index out of range gives zeros. Source: Gather-7."""
     return _gather(data, indices, axis, batch_dims)
 
@@ -87,8 +96,8 @@ def _gather_7_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 
 
 
 @op("Gather", since=8, symbolic=True)
-def gather_8(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
-    """Slices of ``data`` along ``axis``, batch by batch; negative indices count from the end.
+def gather_8(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices of ``data`` along ``axis``, batch by batch; negative indices are counted from the end.
 
     An index out of range gives zeros. Source: Gather-8.
     """
@@ -101,17 +110,15 @@ def _gather_8_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 
 
 
 @op("GatherElements", since=6)
-def gather_elements_6(data: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
-    """For each place of ``indices`` the number of ``data`` at that place, but for the index along ``axis``.
+def gather_elements_6(data: GatheredTensor, indices: IndicesTensor, *, axis: int) -> np.ndarray:
+    """For each position of ``indices`` the element of ``data`` at that position, but at the given index along ``axis``.
 
-    Negative indices count from the end. Source: GatherElements-6.
+    Negative indices are counted from the end. Source: GatherElements-6.
     """
-    place = normalize_axis(axis, data.ndim)
-    size = data.shape[place]
-    check(bool(((indices >= -size) & (indices < size)).all()), f"an index is out of range for axis {place} of {size}")
-    wrapped = np.where(indices < 0, indices + indices.dtype.type(size), indices)
+    axis = normalize_axis(axis, data.ndim)
+    along = from_front(indices, data.shape[axis])
     grids = np.ogrid[tuple(slice(n) for n in indices.shape)]
-    return data[tuple(wrapped if i == place else grid for i, grid in enumerate(grids))]
+    return data[tuple(along if i == axis else grid for i, grid in enumerate(grids))]
 
 
 @gather_elements_6.shape_rule
@@ -119,18 +126,17 @@ def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
     if data.shape is None or indices.shape is None:
         return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
     check(len(data.shape) == len(indices.shape), f"data {data} and indices {indices} have different ranks")
-    check(len(data.shape) > 0, "data is a scalar")
     return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
 
 
 def _elements_shape(indices: PartialShape, data: PartialShape, axis: int) -> PartialShape:
     if data is None:
         return indices
-    place = normalize_axis(axis, len(data))
+    axis = normalize_axis(axis, len(data))
     if indices is None:
-        return (*data[:place], ANY, *data[place + 1 :])
-    rest = meet_shapes(_without(indices, place), _without(data, place)) or ()
-    return (*rest[:place], indices[place], *rest[place:])
+        return (*data[:axis], ANY, *data[axis + 1 :])
+    rest = meet_shapes(_without(indices, axis), _without(data, axis)) or ()
+    return (*rest[:axis], indices[axis], *rest[axis:])
 
 
 def _without(shape: Shape, axis: int) -> Shape:
@@ -139,37 +145,31 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 def _gather_nd(data: np.ndarray, indices: np.ndarray, batch: int) -> np.ndarray:
     depth = indices.shape[-1]
-    limits = np.array(data.shape[batch : batch + depth], np.int64)
-    wide = indices.astype(np.int64)
-    wrapped = np.where(wide < 0, wide + limits, wide)
-    check(bool(((wrapped >= 0) & (wrapped < limits)).all()), f"an index is out of range for sizes {limits.tolist()}")
+    known = from_front(indices, data.shape[batch : batch + depth])
     grids = np.ogrid[tuple(slice(n) for n in data.shape[:batch])] if batch else []
     lead = [grid.reshape(grid.shape + (1,) * (indices.ndim - 1 - batch)) for grid in grids]
     if not lead and not depth:
         return np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy()
-    return np.asarray(data[(*lead, *(wrapped[..., i] for i in range(depth)))])
+    return np.asarray(data[(*lead, *(known[..., i] for i in range(depth)))], data.dtype)
 
 
 def _gather_nd_facts(data: Fact, indices: Fact, batch: int, *, merged: bool) -> Fact:
-    if indices.element is not None:
-        check(indices.element.is_integer, f"indices have element type {indices.element}, expected integers")
     check(batch >= 0, f"batch_dims {batch} is negative")
     if data.shape is None or indices.shape is None:
         return Fact(data.element, None)
-    check(len(data.shape) > 0 and len(indices.shape) > 0, f"data {data} and indices {indices} must not be scalars")
     check(batch < min(len(data.shape), len(indices.shape)), f"batch_dims {batch} is out of range for data {data} and indices {indices}")
     depth = indices.shape[-1]
     front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
     if not isinstance(depth, int):
         return Fact(data.element, None)
-    check(depth + batch <= len(data.shape), f"indices {indices} have {depth} numbers each, data {data} has fewer axes after {batch}")
+    check(depth + batch <= len(data.shape), f"indices {indices} have {depth} columns, data {data} has fewer axes after {batch}")
     if merged and batch > 1:
         front = (count(front),)
     return Fact(data.element, (*front, *indices.shape[batch:-1], *data.shape[batch + depth :]))
 
 
 @op("GatherND", since=5)
-def gather_nd_5(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
+def gather_nd_5(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int = 0) -> np.ndarray:
     """Slices at the positions in the last axis of ``indices``; the batch axes are merged into one.
 
     An index out of range is an error. Source: GatherND-5.
@@ -186,8 +186,8 @@ def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fac
 
 
 @op("GatherND", since=8)
-def gather_nd_8(data: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -> np.ndarray:
-    """Slices at the positions in the last axis of ``indices``; the batch axes stay.
+def gather_nd_8(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int = 0) -> np.ndarray:
+    """Slices at the positions in the last axis of ``indices``; the batch axes are kept.
 
     An index out of range is an error. Source: GatherND-8.
     """
@@ -200,10 +200,12 @@ def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int = 0) -> Fac
 
 
 @op("GatherTree", since=1)
-def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.ndarray, end_token: np.ndarray) -> np.ndarray:
-    """The beams [time, batch, beam] of a search, each followed back from its last step through its parents.
+def gather_tree_1(
+    step_ids: Beams, parent_idx: Beams, max_seq_len: Annotated[NumericTensor, VECTOR], end_token: Annotated[NumericTensor, SCALAR]
+) -> np.ndarray:
+    """The beams [time, batch, beam] of a search, each traced back from its last step through its parents.
 
-    From its first ``end_token`` on, and from max_seq_len [batch] on, a beam has end tokens. Source: GatherTree-1.
+    After its first ``end_token``, and from max_seq_len [batch] on, a beam has end tokens. Source: GatherTree-1.
     """
     time, batch, beams = step_ids.shape
     lengths = np.minimum(max_seq_len.astype(np.int64), time)
@@ -215,7 +217,7 @@ def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.
         result[step] = np.where(within, np.take_along_axis(step_ids[step], parents, 1), end)
         before = np.take_along_axis(parent_idx[step], parents, 1).astype(np.int64)
         parents = np.where(within, before, parents)
-        # The parents of the first step lead nowhere.
+        # The parents of the first step are not used.
         parents = from_front(parents, beams, negative=False) if step else parents
     return np.where(np.logical_or.accumulate(result == end, 0), end, result).astype(step_ids.dtype)
 
@@ -223,10 +225,6 @@ def gather_tree_1(step_ids: np.ndarray, parent_idx: np.ndarray, max_seq_len: np.
 @gather_tree_1.shape_rule
 def _gather_tree_1_facts(step_ids: Fact, parent_idx: Fact, max_seq_len: Fact, end_token: Fact) -> Fact:
     kind = unify_elements(step_ids, parent_idx, max_seq_len, end_token)
-    for fact, what in ((step_ids, "step_ids"), (parent_idx, "parent_idx")):
-        check(fact.rank in (None, 3), f"{what} has rank {fact.rank}, expected 3")
-    check_vector(max_seq_len, "max_seq_len")
-    check_scalar(end_token, "end_token")
     shape = meet_shapes(step_ids.shape, parent_idx.shape)
     if max_seq_len.shape:
         shape = meet_shapes(shape, (ANY, max_seq_len.shape[0], ANY))

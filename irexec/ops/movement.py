@@ -1,49 +1,48 @@
-"""Numbers moved about: transposed, joined, split, rearranged in blocks."""
+"""Operations that move elements: transpose, concatenate, split, rearrange blocks, reverse, roll."""
 
 from __future__ import annotations
 
-from typing import Literal
+import functools
+from typing import Annotated, Literal
 
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
+from irexec.ir.dims import ANY, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
-from irexec.schema.element_checks import check_integers, unify_elements
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import INTEGER_OR_BOOLEAN, VECTOR, AnyTensor, AxesTensor, IntegerScalar, IntegerVector, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, check_vector
 from irexec.schema.sizes import open_shape, vector_length
 
 
 @op("Transpose", since=1, symbolic=True, view=True)
-def transpose_1(data: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The axes in another order; reversed if ``order`` is empty. Source: Transpose-1."""
+def transpose_1(data: AnyTensor, order: IntegerVector) -> np.ndarray:
+    """``data`` with its axes permuted; reversed if ``order`` is empty. Source: Transpose-1."""
     axes = [int(axis) for axis in order.ravel().tolist()]
     return data.transpose(axes) if axes else data.transpose()
 
 
 @transpose_1.shape_rule
 def _transpose_1_facts(data: Fact, order: Fact) -> Fact:
-    check_vector(order, "order")
-    check_integers(order, "order")
     if data.shape is None:
         return Fact(data.element, open_shape(vector_length(order) or None))
     rank = len(data.shape)
     axes = order.ints()
     if axes is None:
         given = order.shape[0] if order.shape else ANY
-        check(may_equal(given, 0) or may_equal(given, rank), f"order has {given} numbers for data {data}")
+        check(may_equal(given, 0) or may_equal(given, rank), f"order has {given} elements for data {data}")
         return Fact(data.element, (ANY,) * rank)
     axes = axes or tuple(reversed(range(rank)))
-    check(sorted(axes) == list(range(rank)), f"order {list(axes)} is no order of the axes of {data}")
+    check(sorted(axes) == list(range(rank)), f"order {list(axes)} is not a permutation of the axes of {data}")
     return Fact(data.element, tuple(data.shape[axis] for axis in axes))
 
 
 @op("Concat", since=1, symbolic=True)
-def concat_1(*inputs: np.ndarray, axis: int) -> np.ndarray:
-    """The tensors one after the other along ``axis``. Source: Concat-1."""
+def concat_1(*inputs: Annotated[AnyTensor, Rank(1, None)], axis: int) -> np.ndarray:
+    """The tensors concatenated along ``axis``. Source: Concat-1."""
     return np.concatenate(inputs, axis)
 
 
@@ -55,14 +54,13 @@ def _concat_1_facts(*inputs: Fact, axis: int) -> Fact:
     if not shapes:
         return Fact(kind, None)
     rank = len(shapes[0])
-    check(rank > 0, "scalars cannot be concatenated")
-    place = normalize_axis(axis, rank)
+    along = normalize_axis(axis, rank)
     for shape in shapes:
         check(len(shape) == rank, f"shapes {shape_text(shapes[0])} and {shape_text(shape)} have different ranks")
     sizes: list[Size] = []
     for i in range(rank):
         column = [ANY if fact.shape is None else fact.shape[i] for fact in inputs]
-        sizes.append(_sum(column) if i == place else _all_same(column, shapes))
+        sizes.append(_sum(column) if i == along else functools.reduce(meet, column))
     return Fact(kind, tuple(sizes))
 
 
@@ -73,72 +71,59 @@ def _sum(sizes: list[Size]) -> Size:
     return total
 
 
-def _all_same(sizes: list[Size], shapes: list[Shape]) -> Size:
-    result = sizes[0]
-    for size in sizes[1:]:
-        result = meet(result, size)
-    return result
+SplitTensor = Annotated[AnyTensor, Rank(1, None)]
 
 
 @op("Split", since=1, symbolic=True, view=True)
-def split_1(data: np.ndarray, axis: np.ndarray, *, num_splits: Positive) -> tuple[np.ndarray, ...]:
+def split_1(data: SplitTensor, axis: IntegerScalar, *, num_splits: Positive) -> tuple[np.ndarray, ...]:
     """``num_splits`` equal parts along ``axis``. Source: Split-1."""
     return tuple(np.split(data, num_splits, int(axis.reshape(-1)[0])))
 
 
 @split_1.shape_rule
 def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ...]:
-    check_scalar(axis, "axis")
-    check_integers(axis, "axis")
     check(num_splits < 1 << 16, f"num_splits {num_splits} is more than a layer can have outputs")
-    place = axis.scalar("axis")
+    given = axis.scalar("axis")
     if data.shape is None:
         return (Fact(data.element, None),) * num_splits
-    check(len(data.shape) > 0, "a scalar cannot be split")
-    if place is None:
+    if given is None:
         return (Fact(data.element, (ANY,) * len(data.shape)),) * num_splits
-    place = normalize_axis(place, len(data.shape))
-    size = data.shape[place]
-    text = f"axis {place} of {data} cannot be split into {num_splits} equal parts"
-    part = _divided(size, num_splits, text)
-    return (Fact(data.element, (*data.shape[:place], part, *data.shape[place + 1 :])),) * num_splits
+    along = normalize_axis(given, len(data.shape))
+    part = _divided(data.shape[along], num_splits, f"axis {along} of {data} cannot be split into {num_splits} equal parts")
+    return (Fact(data.element, (*data.shape[:along], part, *data.shape[along + 1 :])),) * num_splits
 
 
-def _divided(size: Size, by: int, text: str) -> Size:
-    """The exact quotient; OpError with the text if there is none."""
+def _divided(size: Size, by: int, message: str) -> Size:
+    """The exact quotient; OpError with the message if there is none."""
     try:
         return exact_quotient(size, by)
     except OpError:
-        raise OpError(text) from None
+        raise OpError(message) from None
 
 
 @op("VariadicSplit", since=1, symbolic=True, view=True)
-def variadic_split_1(data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Parts of the given lengths along ``axis``; -1 is what is left. Source: VariadicSplit-1."""
-    place = int(axis.reshape(-1)[0])
+def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: IntegerVector) -> tuple[np.ndarray, ...]:
+    """Parts of the given lengths along ``axis``; -1 stands for the rest. Source: VariadicSplit-1."""
+    along = int(axis.reshape(-1)[0])
     lengths = [int(length) for length in split_lengths.ravel().tolist()]
-    rest = data.shape[place] - sum(length for length in lengths if length != -1)
-    ends = np.cumsum([rest if length == -1 else length for length in lengths])
-    return tuple(np.split(data, ends[:-1], place))
+    rest = data.shape[along] - sum(length for length in lengths if length != -1)
+    stops = np.cumsum([rest if length == -1 else length for length in lengths])
+    return tuple(np.split(data, stops[:-1], along))
 
 
 @variadic_split_1.shape_rule
 def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...]:
-    check_vector(split_lengths, "split_lengths")
-    check_integers(split_lengths, "split_lengths")
-    check_scalar(axis, "axis")
-    check_integers(axis, "axis")
-    place, lengths = axis.scalar("axis"), split_lengths.sizes()
+    given, lengths = axis.scalar("axis"), split_lengths.sizes()
     count = len(lengths) if lengths is not None else split_lengths.shape[0] if split_lengths.shape else None
-    check(isinstance(count, int) and count < 1 << 16, "how many parts there are is not known")
+    check(isinstance(count, int) and count < 1 << 16, "the number of parts is not known")
     parts = lengths if lengths is not None else (ANY,) * int(count or 0)
     if data.shape is None:
         return (Fact(data.element, None),) * len(parts)
-    if place is None:
+    if given is None:
         return (Fact(data.element, (ANY,) * len(data.shape)),) * len(parts)
-    place = normalize_axis(place, len(data.shape))
-    sizes = _part_sizes(data.shape[place], parts, f"axis {place} of {data}")
-    return tuple(Fact(data.element, (*data.shape[:place], size, *data.shape[place + 1 :])) for size in sizes)
+    along = normalize_axis(given, len(data.shape))
+    sizes = _part_sizes(data.shape[along], parts, f"axis {along} of {data}")
+    return tuple(Fact(data.element, (*data.shape[:along], size, *data.shape[along + 1 :])) for size in sizes)
 
 
 def _part_sizes(size: Size, parts: tuple[Size, ...], what: str) -> list[Size]:
@@ -152,16 +137,17 @@ def _part_sizes(size: Size, parts: tuple[Size, ...], what: str) -> list[Size]:
     elif isinstance(given, int) and not isinstance(size, int):
         left = size - given
         rest = at_least(left, 0)
-    # A length below 0 that is not known may be the rest itself.
+    # An unknown length that may be negative may be -1, the rest.
     return [rest if part == -1 else part if low(part) >= 0 else ANY for part in parts]
 
 
+SpatialTensor = Annotated[AnyTensor, Rank(3, None)]
 DepthMode = Literal["blocks_first", "depth_first"]
 
 
 @op("DepthToSpace", since=1, view=True)
-def depth_to_space_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive = 1) -> np.ndarray:
-    """Blocks of channels laid out as blocks of pixels, over any number of spatial axes.
+def depth_to_space_1(data: SpatialTensor, *, mode: DepthMode, block_size: Positive = 1) -> np.ndarray:
+    """Blocks of channels moved to blocks of spatial positions, for any number of spatial axes.
 
     Source: DepthToSpace-1.
     """
@@ -182,7 +168,6 @@ def depth_to_space_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive 
 def _depth_to_space_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
-    check(len(data.shape) >= 3, f"data {data} has no spatial axes")
     n, c, *spatial = data.shape
     block = block_size ** len(spatial)
     depth = _divided(c, block, f"{c} channels cannot be split into blocks of {block}")
@@ -190,8 +175,8 @@ def _depth_to_space_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fa
 
 
 @op("SpaceToDepth", since=1, view=True)
-def space_to_depth_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive = 1) -> np.ndarray:
-    """Blocks of pixels laid out as channels, over any number of spatial axes. Source: SpaceToDepth-1."""
+def space_to_depth_1(data: SpatialTensor, *, mode: DepthMode, block_size: Positive = 1) -> np.ndarray:
+    """Blocks of spatial positions moved to channels, for any number of spatial axes. Source: SpaceToDepth-1."""
     n, c, *spatial = data.shape
     k = len(spatial)
     split = data.reshape(n, c, *(part for size in spatial for part in (size // block_size, block_size)))
@@ -204,19 +189,18 @@ def space_to_depth_1(data: np.ndarray, *, mode: DepthMode, block_size: Positive 
 def _space_to_depth_1_facts(data: Fact, *, mode: str, block_size: int = 1) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
-    check(len(data.shape) >= 3, f"data {data} has no spatial axes")
     n, c, *spatial = data.shape
-    parts = [_divided(size, block_size, f"spatial size {size} is no multiple of block_size {block_size}") for size in spatial]
+    parts = [_divided(size, block_size, f"spatial size {size} is not a multiple of block_size {block_size}") for size in spatial]
     return Fact(data.element, (n, c * block_size ** len(spatial), *parts))
 
 
 @op("ShuffleChannels", since=1, view=True)
-def shuffle_channels_1(data: np.ndarray, *, axis: int = 1, group: Positive = 1) -> np.ndarray:
-    """The axis seen as (group, size / group), transposed. Source: ShuffleChannels-1."""
-    place = normalize_axis(axis, data.ndim)
-    size = data.shape[place]
-    split = data.reshape(*data.shape[:place], group, size // group, *data.shape[place + 1 :])
-    return np.swapaxes(split, place, place + 1).reshape(data.shape)
+def shuffle_channels_1(data: Annotated[AnyTensor, Rank(1, None)], *, axis: int = 1, group: Positive = 1) -> np.ndarray:
+    """The axis reshaped to (group, size / group) and transposed. Source: ShuffleChannels-1."""
+    along = normalize_axis(axis, data.ndim)
+    size = data.shape[along]
+    split = data.reshape(*data.shape[:along], group, size // group, *data.shape[along + 1 :])
+    return np.swapaxes(split, along, along + 1).reshape(data.shape)
 
 
 @shuffle_channels_1.shape_rule
@@ -227,12 +211,15 @@ def _shuffle_channels_1_facts(data: Fact, *, axis: int = 1, group: int = 1) -> F
     return Fact(data.element, data.shape)
 
 
+AxesOrMask = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
+
+
 @op("Reverse", since=1, symbolic=True, view=True)
-def reverse_1(data: np.ndarray, axes: np.ndarray, *, mode: Literal["index", "mask"]) -> np.ndarray:
-    """The named axes the other way round, once each; ``mask`` has one boolean for each axis. Source: Reverse-1."""
-    numbers = axes.ravel().tolist()
-    chosen = [i for i, on in enumerate(numbers) if on] if mode == "mask" else normalize_axes((int(axis) for axis in numbers), data.ndim)
-    return np.flip(data, tuple(set(chosen)))
+def reverse_1(data: AnyTensor, axes: AxesOrMask, *, mode: Literal["index", "mask"]) -> np.ndarray:
+    """``data`` reversed along the given axes; in mode mask ``axes`` has one boolean for each axis. Source: Reverse-1."""
+    given = axes.ravel().tolist()
+    reversed_axes = [i for i, on in enumerate(given) if on] if mode == "mask" else normalize_axes(map(int, given), data.ndim)
+    return np.asarray(np.flip(data, tuple(set(reversed_axes))), data.dtype)
 
 
 @reverse_1.shape_rule
@@ -240,37 +227,37 @@ def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
     known = axes.ints()
     if data.shape is not None and known is not None:
         if mode == "mask":
-            check(len(known) == len(data.shape), f"the mask has {len(known)} entries for data {data}")
+            check(len(known) == len(data.shape), f"the mask has {len(known)} elements for data {data}")
         else:
-            for axis in known:
-                normalize_axis(axis, len(data.shape))
+            normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
 
 
 @op("ReverseSequence", since=1)
-def reverse_sequence_1(data: np.ndarray, seq_lengths: np.ndarray, *, batch_axis: int = 0, seq_axis: int = 1) -> np.ndarray:
-    """For each place along ``batch_axis`` the first numbers along ``seq_axis``, as many as its length says, the other way round.
+def reverse_sequence_1(
+    data: Annotated[AnyTensor, Rank(2, None)], seq_lengths: Annotated[NumericTensor, VECTOR], *, batch_axis: int = 0, seq_axis: int = 1
+) -> np.ndarray:
+    """For each index along ``batch_axis`` the first ``seq_lengths[index]`` elements along ``seq_axis`` reversed.
 
     Source: ReverseSequence-1.
     """
     batch, along = normalize_axis(batch_axis, data.ndim), normalize_axis(seq_axis, data.ndim)
     grids = np.ogrid[tuple(slice(size) for size in data.shape)]
     lengths = seq_lengths.astype(np.int64).reshape([-1 if i == batch else 1 for i in range(data.ndim)])
-    place = grids[along]
-    index = tuple(np.where(place < lengths, lengths - 1 - place, place) if i == along else grid for i, grid in enumerate(grids))
+    position = grids[along]
+    source = np.where(position < lengths, lengths - 1 - position, position)
+    index = tuple(source if i == along else grid for i, grid in enumerate(grids))
     return data[index]
 
 
 @reverse_sequence_1.shape_rule
 def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int = 0, seq_axis: int = 1) -> Fact:
-    check_vector(seq_lengths, "seq_lengths")
     if data.shape is None:
         return Fact(data.element, None)
-    check(len(data.shape) >= 2, f"data {data} has fewer than 2 axes")
     batch, along = (normalize_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
     longest, lengths = high(data.shape[along]), seq_lengths.ints()
     if lengths and longest is not None:
-        check(max(lengths) <= longest, f"a length of {max(lengths)} is beyond axis {along} of {data}")
+        check(max(lengths) <= longest, f"length {max(lengths)} is more than the size of axis {along} of {data}")
     shape = list(data.shape)
     if seq_lengths.shape:
         shape[batch] = meet(shape[batch], seq_lengths.shape[0])
@@ -278,7 +265,7 @@ def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int 
 
 
 @op("Identity", since=16, symbolic=True, view=True)
-def identity_16(data: np.ndarray) -> np.ndarray:
+def identity_16(data: AnyTensor) -> np.ndarray:
     """``data`` itself. Source: Identity-16."""
     return data
 
@@ -289,22 +276,18 @@ def _identity_16_facts(data: Fact) -> Fact:
 
 
 @op("Roll", since=7)
-def roll_7(data: np.ndarray, shift: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Turned along the axes; what leaves at the end comes back at the start. Source: Roll-7."""
-    places = [int(axis) for axis in axes.ravel().tolist()]
-    steps = [int(step) for step in shift.ravel().tolist()]
-    steps = steps * len(places) if len(steps) == 1 else steps
-    return np.roll(data, steps, places)
+def roll_7(data: AnyTensor, shift: AxesTensor, axes: AxesTensor) -> np.ndarray:
+    """``data`` rotated along the axes: elements shifted beyond the end come first. Source: Roll-7."""
+    along = [int(axis) for axis in axes.ravel().tolist()]
+    shifts = [int(step) for step in shift.ravel().tolist()]
+    return np.roll(data, shifts * len(along) if len(shifts) == 1 else shifts, along)
 
 
 @roll_7.shape_rule
 def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
-    for what, fact in (("shift", shift), ("axes", axes)):
-        check(fact.shape is None or len(fact.shape) <= 1, f"{what} has rank {len(fact.shape or ())}, expected a scalar or one axis")
-    places, steps = axes.ints(), shift.shape
-    if data.shape is not None and places is not None:
-        for axis in places:
-            normalize_axis(axis, len(data.shape))
-        if steps and isinstance(steps[0], int):
-            check(steps[0] in (1, len(places)), f"shift has {steps[0]} numbers for {len(places)} axes")
+    known = axes.ints()
+    if data.shape is not None and known is not None:
+        normalize_axes(known, len(data.shape))
+        if shift.shape and isinstance(shift.shape[0], int):
+            check(shift.shape[0] in (1, len(known)), f"shift has {shift.shape[0]} elements for {len(known)} axes")
     return Fact(data.element, data.shape)

@@ -1,39 +1,43 @@
-"""ConvertPromoteTypes: two tensors brought to one element type."""
+"""ConvertPromoteTypes: two tensors converted to a common element type."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Annotated
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN, Element, element
+from irexec.dtypes.elements import BOOLEAN, ELEMENTS, Element, element
 from irexec.errors import OpError, check
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
 from irexec.schema.injected import ElementTypes
+from irexec.schema.inputs import element_set
 from irexec.schema.registry import op
 
-_KNOWN = frozenset(
-    ["boolean", "f16", "f32", "f64", "i4", "i8", "i16", "i32", "i64", "u1", "u4", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "bf16"]
+PROMOTED = element_set(
+    "a type that can be promoted (not string, u2, u3, u6, nf4, f8e8m0 or f4e2m1)",
+    *(e for e in ELEMENTS if e.name not in ("string", "u2", "u3", "u6", "nf4", "f8e8m0", "f4e2m1")),
 )
-# Of two different types of floats of the same width: what holds both.
+PromotedTensor = Annotated[np.ndarray, PROMOTED]
+# The type that two different floating-point types of the same width are promoted to.
 _SAME_WIDTH = {frozenset(["f8e4m3", "f8e5m2"]): "f16", frozenset(["bf16", "f16"]): "f32"}
 
 
 @op("ConvertPromoteTypes", since=14, view=True)
 def convert_promote_types_14(
-    input_0: np.ndarray,
-    input_1: np.ndarray,
+    input_0: PromotedTensor,
+    input_1: PromotedTensor,
     *,
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: Element = element("f32"),
     elements: ElementTypes,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both tensors as numbers of a type that holds those of either.
+    """Both tensors converted to one type that can hold the values of either.
 
-    Without ``promote_unsafe`` an integer becomes a float, and an unsigned one a signed one, only where all of its
-    numbers fit. With ``pytorch_scalar_promotion`` the tensor's type counts and not the scalar's. u64 and a signed
+    Without ``promote_unsafe`` an integer becomes a float, and an unsigned integer a signed one, only where all of its
+    values fit. With ``pytorch_scalar_promotion`` a scalar is converted to the type of the tensor. u64 and a signed
     integer become ``u64_integer_promotion_target``. Source: ConvertPromoteTypes-14.
     """
     first, second = elements
@@ -54,8 +58,6 @@ def _convert_promote_types_14_facts(
     u64_integer_promotion_target: Element = element("f32"),
     elements: ElementTypes = ElementTypes(),
 ) -> tuple[Fact, Fact]:
-    for fact in (input_0, input_1):
-        check(fact.element is None or fact.element.name in _KNOWN, f"element type {fact.element} is not promoted")
     rules = (promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
     common = None
     if input_0.element is not None and input_1.element is not None:
@@ -64,7 +66,7 @@ def _convert_promote_types_14_facts(
 
 
 def _common_of_any_rank(a: Fact, b: Fact, first: Element, second: Element, rules: tuple[bool, bool, Element]) -> Element | None:
-    """The type that comes out whatever ranks are not known; None if it depends on them. OpError if no ranks are allowed."""
+    """The common type; None if it depends on ranks that are not known. OpError if no ranks are allowed."""
     found: set[Element] = set()
     refused: OpError | None = None
     for ranks in itertools.product(*([0, 1] if fact.rank is None else [fact.rank] for fact in (a, b))):
@@ -81,12 +83,12 @@ def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe:
     if first is second or BOOLEAN in (first, second):
         return second if first is BOOLEAN else first
     if first.is_float != second.is_float:
-        real, whole = (first, second) if first.is_float else (second, first)
-        check(unsafe or real.bits >= 2 * whole.bits, f"{whole} is not safely promoted to {real}")
+        real, integer = (first, second) if first.is_float else (second, first)
+        check(unsafe or real.bits >= 2 * integer.bits, f"{integer} cannot safely be promoted to {real}")
         return real
     if pytorch and scalars[0] != scalars[1]:
         tensor, scalar = (second, first) if scalars[0] else (first, second)
-        check(unsafe or _holds(tensor, scalar), f"a scalar of {scalar} is not safely promoted to {tensor}")
+        check(unsafe or _holds(tensor, scalar), f"a scalar of {scalar} cannot safely be promoted to {tensor}")
         return tensor
     if first.kind != second.kind:
         signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
@@ -99,7 +101,7 @@ def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe:
 
 
 def _holds(to: Element, small: Element) -> bool:
-    """Whether a scalar fits a tensor's type, as OpenVINO has it: half the width of an unsigned one is enough."""
+    """Whether a scalar type fits a tensor's type by OpenVINO's rule: an unsigned scalar in a signed type of at least half its width."""
     signed, sign = (one.kind != "unsigned" for one in (to, small))
     return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)
 
@@ -108,5 +110,5 @@ def _signed(signed: Element, unsigned: Element, unsafe: bool, beyond: Element) -
     """A signed integer that holds both."""
     if unsigned.bits <= 32 and (unsafe or 2 * unsigned.bits <= signed.bits):
         return element(f"i{max(2 * unsigned.bits, signed.bits)}")
-    check(unsafe, f"{unsigned} is not safely promoted to a signed integer")
+    check(unsafe, f"{unsigned} cannot safely be promoted to a signed integer")
     return beyond

@@ -1,17 +1,16 @@
-"""Reductions along axes: a table."""
+"""Reductions along axes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN
-from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, span
 from irexec.ir.facts import Fact
 from irexec.schema.axes import normalize_axes
+from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, AxesTensor, ElementSet
 from irexec.schema.registry import op
 
 # ``keep`` is a boolean; NumPy's stubs only know it as True or False.
@@ -19,10 +18,7 @@ Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]
 
 
 def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
-    """The shape that is left; unknown sizes, or an unknown rank, where the axes are not known."""
-    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
-    if axes.element is not None:
-        check(axes.element.is_integer, f"axes have element type {axes.element}, expected integers")
+    """The shape of the result; sizes or the rank are unknown where the axes are."""
     if data.shape is None:
         return None
     known = axes.ints()
@@ -32,12 +28,12 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
         if keep_dims:
             # A size is kept or becomes 1.
             return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
-        # Of more axes two could be the same.
+        # Several axes may be the same one twice.
         return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
-    gone = set(normalize_axes(known, rank, scalar=True))
+    reduced = set(normalize_axes(known, rank, scalar=True))
     if keep_dims:
-        return tuple(1 if i in gone else size for i, size in enumerate(data.shape))
-    return tuple(size for i, size in enumerate(data.shape) if i not in gone)
+        return tuple(1 if i in reduced else size for i, size in enumerate(data.shape))
+    return tuple(size for i, size in enumerate(data.shape) if i not in reduced)
 
 
 def _kept_or_one(size: Any) -> Any:
@@ -45,20 +41,19 @@ def _kept_or_one(size: Any) -> Any:
     return span(min(low, 1), None if high is None else max(high, 1))
 
 
-def _define(type: str, since: int, function: Reduction, says: str, *, logical: bool = False, **flags: Any) -> None:
-    def kernel(data: np.ndarray, axes: np.ndarray, *, keep_dims: bool = False) -> np.ndarray:
-        wanted = tuple(sorted(set(normalize_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
+def _define(type: str, since: int, function: Reduction, doc: str, elements: ElementSet = NUMERIC, **flags: Any) -> None:
+    def kernel(data: np.ndarray, axes: AxesTensor, *, keep_dims: bool = False) -> np.ndarray:
+        reduced = tuple(sorted(set(normalize_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
         with np.errstate(all="ignore"):
-            result = np.asarray(function(data, wanted, keep_dims))
+            result = np.asarray(function(data, reduced, keep_dims))
         return result if result.dtype == data.dtype else result.astype(data.dtype)
 
-    kernel.__doc__ = f"{says} Source: {type}-{since}."
+    kernel.__doc__ = f"{doc} Source: {type}-{since}."
+    kernel.__annotations__["data"] = Annotated[np.ndarray, elements]
     definition = op(type, since, **flags)(kernel)
 
     @definition.shape_rule
-    def facts(data: Fact, axes: Fact, *, keep_dims: bool = False) -> Fact:
-        if data.element is not None:
-            check((data.element is BOOLEAN) == logical, f"element type {data.element} is {'not boolean' if logical else 'no number'}")
+    def shape_rule(data: Fact, axes: Fact, *, keep_dims: bool = False) -> Fact:
         return Fact(data.element, reduced_shape(data, axes, keep_dims))
 
 
@@ -67,7 +62,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-    """Of floats in double precision; of integers the sum, which wraps, divided by the count and cut towards zero."""
+    """For floats in double precision; for integers the sum, which wraps, divided by the count and truncated."""
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if count == 0:
         return np.zeros_like(_sum(x, axes, keep))
@@ -79,11 +74,11 @@ def _mean(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
     return (np.abs(total) // count) * np.sign(total) if x.dtype.kind == "i" else total // x.dtype.type(count)
 
 
-def _extreme(function: np.ufunc, over_nan: np.ufunc, lowest: bool) -> Reduction:
-    """``function``, or of floats ``over_nan``, which passes over NaN unless there is nothing else."""
+def _extreme(function: np.ufunc, ignoring_nan: np.ufunc, lowest: bool) -> Reduction:
+    """``function``; for floats ``ignoring_nan``, which gives NaN only where all elements are NaN."""
 
     def reduce(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-        used = over_nan if x.dtype.kind == "f" else function
+        used = ignoring_nan if x.dtype.kind == "f" else function
         if x.size or x.dtype == object:
             return used.reduce(x, axis=axes, keepdims=keep)
         return used.reduce(x, axis=axes, keepdims=keep, initial=_bound(x.dtype, lowest))
@@ -92,10 +87,10 @@ def _extreme(function: np.ufunc, over_nan: np.ufunc, lowest: bool) -> Reduction:
 
 
 def _bound(dtype: np.dtype, lowest: bool) -> Any:
-    """What a greatest (least) of nothing is: the least (greatest) number of the type.
+    """The maximum (minimum) of no elements: the lowest (highest) value of the type.
 
-    Of floats an infinity, as ONNX has it: IR's specification leaves it open, and OpenVINO's reference has the lowest
-    number of f32 on the one side, and infinity on the other.
+    For floats an infinity, as in ONNX: IR's specification does not define it, and OpenVINO's reference gives the lowest
+    finite f32 for the maximum, and infinity for the minimum.
     """
     if dtype.kind == "f":
         return dtype.type(-np.inf if lowest else np.inf)
@@ -115,23 +110,23 @@ def _l2(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
 
 
 _define("ReduceSum", 1, _sum, "The sum; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
-_define("ReduceMean", 1, _mean, "The mean; 0 of nothing, as OpenVINO has it.", widen=True, tolerance=4e-6)
+_define("ReduceMean", 1, _mean, "The mean; 0 for no elements, as in OpenVINO.", widen=True, tolerance=4e-6)
 _define("ReduceProd", 1, _prod, "The product; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
 _define(
     "ReduceMax",
     1,
     _extreme(np.maximum, np.fmax, True),
-    "The greatest, NaN only of NaN; of nothing the least number of the type.",
+    "The maximum, NaN only where all elements are NaN; for no elements the lowest value of the type.",
     symbolic=True,
 )
 _define(
     "ReduceMin",
     1,
     _extreme(np.minimum, np.fmin, False),
-    "The least, NaN only of NaN; of nothing the greatest number of the type.",
+    "The minimum, NaN only where all elements are NaN; for no elements the highest value of the type.",
     symbolic=True,
 )
 _define("ReduceL1", 4, _l1, "The sum of absolute values.", widen=True, tolerance=4e-6)
 _define("ReduceL2", 4, _l2, "The square root of the sum of squares.", widen=True, tolerance=4e-6)
-_define("ReduceLogicalAnd", 1, lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep), "Whether all hold.", logical=True)
-_define("ReduceLogicalOr", 1, lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep), "Whether any holds.", logical=True)
+_define("ReduceLogicalAnd", 1, lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep), "Whether all are true.", BOOLEAN_TYPE)
+_define("ReduceLogicalOr", 1, lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep), "Whether any is true.", BOOLEAN_TYPE)

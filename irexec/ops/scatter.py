@@ -1,13 +1,13 @@
-"""Numbers written at their indices: ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate.
+"""Elements and slices updated at indices: ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate.
 
-Of several updates of one place the last counts. A minimum or maximum with NaN is NaN, where OpenVINO's
+Of several updates of the same element the last one is kept. A minimum or maximum with NaN is NaN, where OpenVINO's
 two implementations differ from each other.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
 from irexec.schema.axes import normalize_axis
-from irexec.schema.element_checks import check_integers, unify_elements
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import AnyTensor, IntegerScalar, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar
 from irexec.schema.sizes import open_shape
 
+UpdatedTensor = Annotated[AnyTensor, Rank(1, None)]
+IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
 
@@ -30,7 +32,7 @@ _MERGES = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.min
 
 def _merge(target: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, reduction: str) -> None:
     if reduction == "none":
-        # Of objects, an array without axes would itself become a number of the target.
+        # updates[()] is the object itself where updates has rank 0; an array would be stored as an element.
         target[index] = updates[()]
         return
     merge = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else _MERGES[reduction]
@@ -52,60 +54,56 @@ def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
 
 
 @op("ScatterUpdate", since=3, symbolic=True)
-def scatter_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
+def scatter_update_3(data: UpdatedTensor, indices: IntegerTensor, updates: AnyTensor, axis: IntegerScalar) -> np.ndarray:
     """``data`` with the slices at ``indices`` along ``axis`` replaced; negative indices are out of range.
 
     ``updates`` have the shape of ``data`` with ``axis`` replaced by the shape of ``indices``. Source: ScatterUpdate-3.
     """
-    place = _axis(axis, data.ndim)
+    along = _axis(axis, data.ndim)
     result = data.copy()
-    # A vector of indices, for with a scalar one NumPy would store an array among objects.
-    along = from_front(indices.reshape(-1), data.shape[place], negative=False)
-    slices = updates.reshape(*data.shape[:place], along.size, *data.shape[place + 1 :])
-    result[(slice(None),) * place + (along,)] = slices
+    # A vector of indices: for a scalar one NumPy would store an array as an element of an object array.
+    positions = from_front(indices.reshape(-1), data.shape[along], negative=False)
+    slices = updates.reshape(*data.shape[:along], positions.size, *data.shape[along + 1 :])
+    result[(slice(None),) * along + (positions,)] = slices
     return result
 
 
 @scatter_update_3.shape_rule
 def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
     kind = unify_elements(data, updates)
-    check_integers(indices, "indices")
-    check_integers(axis, "axis")
-    check_scalar(axis, "axis")
     if data.shape is None or indices.shape is None:
         return Fact(kind, data.shape)
-    check(len(data.shape) > 0, "data is a scalar")
     rank = len(data.shape) + len(indices.shape) - 1
     check(updates.rank in (None, rank), f"updates have rank {updates.rank}, expected {rank} for data {data} and indices {indices}")
-    place = axis.scalar("axis")
-    if place is not None:
-        place = normalize_axis(place, len(data.shape))
-        expected = (*data.shape[:place], *indices.shape, *data.shape[place + 1 :])
-        _check_fits(updates.shape, expected, f"data {data} and indices {indices} along axis {place}")
+    given = axis.scalar("axis")
+    if given is not None:
+        along = normalize_axis(given, len(data.shape))
+        expected = (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
+        _check_fits(updates.shape, expected, f"data {data} and indices {indices} along axis {along}")
     return Fact(kind, data.shape)
 
 
 def _scatter_elements(
     data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray, reduction: str, use_init_val: bool
 ) -> np.ndarray:
-    place = _axis(axis, data.ndim)
+    along = _axis(axis, data.ndim)
     grids = np.ogrid[tuple(slice(size) for size in indices.shape)]
-    along = from_front(indices, data.shape[place])
-    index = tuple(along if i == place else grid for i, grid in enumerate(grids))
+    positions = from_front(indices, data.shape[along])
+    index = tuple(positions if i == along else grid for i, grid in enumerate(grids))
     result = data.copy()
     if reduction == "mean":
         return _means(result, index, updates, use_init_val)
     if not use_init_val and reduction in ("sum", "prod"):
         result[index] = reduction == "prod"
     elif not use_init_val:
-        # The least and the greatest are among the updates themselves.
+        # The minimum and maximum are among the updates themselves.
         result[index] = updates
     _merge(result, index, updates, reduction)
     return result
 
 
 def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_init_val: bool) -> np.ndarray:
-    """Sums over their number; of integers rounded down."""
+    """Means of the updates of each element, and its initial value if asked for; of integers rounded down."""
     counts = np.full(sums.shape, int(use_init_val), np.uint64 if sums.dtype == np.uint64 else np.int64)
     if not use_init_val:
         sums[index] = 0
@@ -119,27 +117,22 @@ def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_in
 
 def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact) -> Fact:
     kind = unify_elements(data, updates)
-    check_integers(indices, "indices")
-    check_integers(axis, "axis")
-    check_scalar(axis, "axis")
-    place = axis.scalar("axis")
+    given = axis.scalar("axis")
     if indices.shape is not None:
         _check_fits(updates.shape, indices.shape, f"indices {indices}")
     shape = indices.shape if indices.shape is not None else updates.shape
     if data.shape is not None and shape is not None:
         check(len(data.shape) == len(shape), f"data {data} and indices {indices} have different ranks")
-    if data.shape is not None:
-        check(len(data.shape) > 0, "data is a scalar")
-        if place is not None:
-            normalize_axis(place, len(data.shape))
+    if data.shape is not None and given is not None:
+        normalize_axis(given, len(data.shape))
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 
 @op("ScatterElementsUpdate", since=3, symbolic=True)
-def scatter_elements_update_3(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """``data`` with each of ``updates`` put where it stands itself, but for its index along ``axis``.
+def scatter_elements_update_3(data: UpdatedTensor, indices: IndicesTensor, updates: UpdatedTensor, axis: IntegerScalar) -> np.ndarray:
+    """``data`` with each element of ``updates`` at its own position, but at the given index along ``axis``.
 
-    ``indices`` and ``updates`` have one shape, of the rank of ``data``; negative indices count from the end.
+    ``indices`` and ``updates`` have the same shape, of the rank of ``data``; negative indices are counted from the end.
     Source: ScatterElementsUpdate-3.
     """
     return _scatter_elements(data, indices, updates, axis, "none", True)
@@ -152,18 +145,18 @@ def _scatter_elements_update_3_facts(data: Fact, indices: Fact, updates: Fact, a
 
 @op("ScatterElementsUpdate", since=12, symbolic=True, widen=True, tolerance=2e-6)
 def scatter_elements_update_12(
-    data: np.ndarray,
-    indices: np.ndarray,
-    updates: np.ndarray,
-    axis: np.ndarray,
+    data: Annotated[Tensor, Rank(1, None)],
+    indices: IndicesTensor,
+    updates: Annotated[Tensor, Rank(1, None)],
+    axis: IntegerScalar,
     *,
     reduction: ElementsReduction = "none",
     use_init_val: bool = True,
 ) -> np.ndarray:
-    """As ScatterElementsUpdate-3, but updates can be merged with what is there, or with each other alone.
+    """As ScatterElementsUpdate-3; updates can also be reduced with the elements of data, or with each other alone.
 
     The mean of integers is rounded down. Without ``use_init_val`` a minimum of infinities is infinite,
-    as the specification has it; OpenVINO gives the greatest finite number. Source: ScatterElementsUpdate-12.
+    as specified; OpenVINO gives the largest finite number. Source: ScatterElementsUpdate-12.
     """
     return _scatter_elements(data, indices, updates, axis, reduction, use_init_val)
 
@@ -180,38 +173,36 @@ def _scatter_elements_update_12_facts(
 def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str) -> np.ndarray:
     depth = indices.shape[-1]
     count = math.prod(indices.shape[:-1])
-    places = from_front(indices.reshape(count, depth), data.shape[:depth])
+    positions = from_front(indices.reshape(count, depth), data.shape[:depth])
     result = data.copy()
-    # One more axis in front, so that indices without numbers mean the whole of the data.
-    index = (np.zeros(count, np.int64), *places.T)
+    # One more axis in front, so that indices of depth 0 mean all of the data.
+    index = (np.zeros(count, np.int64), *positions.T)
     _merge(result[None], index, updates.reshape(count, *data.shape[depth:]), reduction)
     return result
 
 
 def _scatter_nd_facts(data: Fact, indices: Fact, updates: Fact) -> Fact:
     kind = unify_elements(data, updates)
-    check_integers(indices, "indices")
     if indices.shape is None:
         return Fact(kind, data.shape)
-    check(len(indices.shape) > 0, "indices are a scalar")
     depth = indices.shape[-1]
     if data.shape is None or not isinstance(depth, int):
         return Fact(kind, data.shape)
-    check(depth <= len(data.shape), f"indices {indices} have {depth} numbers each, data {data} has fewer axes")
+    check(depth <= len(data.shape), f"indices {indices} have {depth} columns, data {data} has fewer axes")
     expected = (*indices.shape[:-1], *data.shape[depth:])
     if expected or updates.rank != 1:
         _check_fits(updates.shape, expected, f"data {data} and indices {indices}")
     else:
-        check_scalar(updates, "the only update")
+        check(may_equal(updates.shape[0] if updates.shape else 1, 1), f"updates {updates} have more than the one element that is updated")
     return Fact(kind, data.shape)
 
 
 @op("ScatterNDUpdate", since=4, symbolic=True)
-def scatter_nd_update_4(data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+def scatter_nd_update_4(data: UpdatedTensor, indices: IndicesTensor, updates: AnyTensor) -> np.ndarray:
     """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
 
     ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
-    indices count from the end. Source: ScatterNDUpdate-3 (opset4).
+    indices are counted from the end. Source: ScatterNDUpdate-3 (opset4).
     """
     return _scatter_nd(data, indices, updates, "none")
 
@@ -222,8 +213,10 @@ def _scatter_nd_update_4_facts(data: Fact, indices: Fact, updates: Fact) -> Fact
 
 
 @op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
-def scatter_nd_update_15(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, reduction: NDReduction = "none") -> np.ndarray:
-    """As ScatterNDUpdate-3, but updates can be merged with what is there. Source: ScatterNDUpdate-15."""
+def scatter_nd_update_15(
+    data: Annotated[Tensor, Rank(1, None)], indices: IndicesTensor, updates: Tensor, *, reduction: NDReduction = "none"
+) -> np.ndarray:
+    """As ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
     return _scatter_nd(data, indices, updates, reduction)
 
 

@@ -1,19 +1,17 @@
-"""Operations that read or change the shape and leave the numbers as they are."""
+"""Operations that read or change the shape: ShapeOf, Reshape, Squeeze, Unsqueeze."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from irexec.dtypes.elements import I64, Element, element
 from irexec.errors import check
-from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, is_static, join, low, may_equal, shape_text, span
+from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
 from irexec.ir.facts import Fact
 from irexec.schema.axes import normalize_axes
-from irexec.schema.element_checks import check_integers
-from irexec.schema.opdef import OpDef
+from irexec.schema.inputs import AnyTensor, AxesTensor
 from irexec.schema.registry import op
 from irexec.schema.sizes import open_shape, vector_length
 
@@ -31,7 +29,7 @@ def _shape_value(data: Fact, kind: Element) -> Fact:
 
 
 @op("ShapeOf", since=1)
-def shape_of_1(data: np.ndarray) -> np.ndarray:
+def shape_of_1(data: AnyTensor) -> np.ndarray:
     """The sizes of ``data`` as i64. Source: ShapeOf-1."""
     return np.array(data.shape, np.int64)
 
@@ -42,7 +40,7 @@ def _shape_of_1_facts(data: Fact) -> Fact:
 
 
 @op("ShapeOf", since=3)
-def shape_of_3(data: np.ndarray, *, output_type: IndexType = "i64") -> np.ndarray:
+def shape_of_3(data: AnyTensor, *, output_type: IndexType = "i64") -> np.ndarray:
     """The sizes of ``data``. Source: ShapeOf-3."""
     return np.array(data.shape, element(output_type).carrier)
 
@@ -53,26 +51,27 @@ def _shape_of_3_facts(data: Fact, *, output_type: IndexType = "i64") -> Fact:
 
 
 @op("Reshape", since=1, symbolic=True, view=True)
-def reshape_1(data: np.ndarray, shape: np.ndarray, *, special_zero: bool) -> np.ndarray:
-    """The numbers in another shape: -1 is what is left, and with ``special_zero`` 0 keeps the size.
+def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.ndarray:
+    """``data`` in another shape: -1 is the size that the number of elements gives, with ``special_zero`` 0 keeps the size of ``data``.
 
     Source: Reshape-1.
     """
     sizes = [int(size) for size in shape.ravel().tolist()]
     target = [data.shape[i] if size == 0 and special_zero and i < data.ndim else size for i, size in enumerate(sizes)]
     if data.size == 0:
-        # NumPy cannot divide nothing by nothing.
+        # NumPy refuses -1 where another size is 0.
         copied = {i for i, size in enumerate(sizes) if size == 0 and special_zero}
         rest = [size for i, size in enumerate(data.shape) if i not in copied]
         known = [size for i, size in enumerate(target) if i not in copied and size != -1]
-        target = [_left(list(rest), list(known), f"{data.shape} cannot be reshaped to {sizes}") if size == -1 else size for size in target]
+        target = [
+            _inferred_size(list(rest), list(known), f"{data.shape} cannot be reshaped to {sizes}") if size == -1 else size
+            for size in target
+        ]
     return data.reshape(target)
 
 
 @reshape_1.shape_rule
 def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
-    check_integers(shape, "shape")
-    check(shape.rank in (None, 0, 1), f"shape has rank {shape.rank}, expected 1")
     pattern = shape.sizes()
     if pattern is None:
         return Fact(data.element, open_shape(vector_length(shape)))
@@ -88,21 +87,21 @@ def _reshaped(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool)
     _check_count(data, target, rest, known, pattern)
     if -1 not in pattern:
         return tuple(_sole_unknown(target, rest, known, copied))
-    left = _left(rest, known, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
-    return tuple(left if size == -1 else target[i] for i, size in enumerate(pattern))
+    inferred = _inferred_size(rest, known, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
+    return tuple(inferred if size == -1 else target[i] for i, size in enumerate(pattern))
 
 
 def _copied(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -> tuple[list[Size], set[int]]:
-    """The sizes asked for, and which of them are just those of the data."""
+    """The sizes that the pattern asks for, and the indices of those that are copied from the data."""
     target: list[Size] = []
     copied: set[int] = set()
     for i, size in enumerate(pattern):
         if size == 0 and special_zero and isinstance(size, int):
-            check(data is None or i < len(data), f"pattern {list(pattern)} copies size {i} of data {shape_text(data)}, which has none")
+            check(data is None or i < len(data), f"pattern {list(pattern)} copies size {i}, which data {shape_text(data)} does not have")
             target.append(ANY if data is None else data[i])
             copied.add(i)
         elif isinstance(size, Dim) and size.lo < 1:
-            # It may turn out to be 0 or -1.
+            # It may be 0 or -1.
             wide: Size = ANY if size.lo < 0 else size
             target.append(join(wide, data[i]) if special_zero and data is not None and i < len(data) else ANY if special_zero else wide)
         else:
@@ -113,34 +112,34 @@ def _copied(data: PartialShape, pattern: tuple[Size, ...], special_zero: bool) -
 def _check_count(data: PartialShape, target: list[Size], rest: list[Size] | None, known: list[Size], pattern: tuple[Size, ...]) -> None:
     if data is None or rest is None or -1 in pattern:
         return
-    total, wanted = count(rest), count(known)
-    if isinstance(total, int) and isinstance(wanted, int):
-        check(total == wanted, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
+    total, expected = count(rest), count(known)
+    if isinstance(total, int) and isinstance(expected, int):
+        check(total == expected, f"{shape_text(data)} cannot be reshaped to {list(pattern)}")
 
 
 def _sole_unknown(target: list[Size], rest: list[Size] | None, known: list[Size], copied: set[int]) -> list[Size]:
-    """A single size that is not known follows from the number of elements, if that is."""
-    open_ = [i for i, size in enumerate(target) if isinstance(size, Dim) and i not in copied]
+    """The sizes, where a single unknown one is computed from the number of elements if that is known."""
+    unknown = [i for i, size in enumerate(target) if isinstance(size, Dim) and i not in copied]
     total = None if rest is None else count(rest)
     others = count(size for size in known if isinstance(size, int))
-    if len(open_) != 1 or not isinstance(total, int) or not isinstance(others, int) or others == 0 or total % others:
+    if len(unknown) != 1 or not isinstance(total, int) or not isinstance(others, int) or others == 0 or total % others:
         return target
-    return [total // others if i == open_[0] else size for i, size in enumerate(target)]
+    return [total // others if i == unknown[0] else size for i, size in enumerate(target)]
 
 
-def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
-    """What -1 stands for: the elements that are not copied over those that are asked for."""
+def _inferred_size(rest: list[Size] | None, known: list[Size], message: str) -> Size:
+    """The size of -1: the number of elements of the sizes not copied, over that of the other sizes in the pattern."""
     if rest is None:
         return ANY
     rest, known = list(rest), list(known)
     for size in list(known):
-        # A symbol, or a size other than 0, that stands on both sides cancels.
+        # A symbol, or a size other than 0, that is on both sides cancels.
         if size in rest and size != 0 and (isinstance(size, int) or size.name):
             rest.remove(size)
             known.remove(size)
     total, others = count(rest), count(known)
     if others == 0:
-        # Any size would do; OpenVINO takes 1.
+        # Any size fits; OpenVINO uses 1.
         check(low(total) <= 0, message)
         return 1
     if isinstance(total, int) and isinstance(others, int):
@@ -148,19 +147,19 @@ def _left(rest: list[Size] | None, known: list[Size], message: str) -> Size:
         return total // others
     if others == 1:
         return total
-    # The quotient is whole, so it lies between the bounds rounded inwards; of some elements it is at least 1.
-    divisor, most = high(others), high(total)
-    least = min(low(total), 1) if divisor is None else -(-low(total) // max(divisor, 1))
-    top = None if most is None else max(most, 1) if low(others) < 1 else most // low(others)
-    check(top is None or least <= top, message)
-    return span(least, top)
+    # The quotient is an integer, so it is between the bounds rounded inwards; where there are elements it is at least 1.
+    divisor, max_total = high(others), high(total)
+    minimum = min(low(total), 1) if divisor is None else -(-low(total) // max(divisor, 1))
+    maximum = None if max_total is None else max(max_total, 1) if low(others) < 1 else max_total // low(others)
+    check(maximum is None or minimum <= maximum, message)
+    return span(minimum, maximum)
 
 
 @op("Squeeze", since=1, symbolic=True, view=True)
-def squeeze_1(data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """Without the axes of size 1: of those given, or of all; given axes of another size stay.
+def squeeze_1(data: AnyTensor, axes: AxesTensor | None = None) -> np.ndarray:
+    """``data`` without the given axes of size 1, or without all of them; given axes of another size are kept.
 
-    Where a size is not known it is taken for 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error before).
+    A size that is not known is assumed to be 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error before).
     """
     return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=False) or ())
 
@@ -173,82 +172,63 @@ def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) 
     if shape is None:
         return None
     if not axes:
-        # No axes, or none named: every size 1 goes.
+        # No axes given, or an empty list: every axis of size 1 is removed.
         unknown = any(isinstance(size, Dim) and may_equal(size, 1) for size in shape)
         return None if unknown else tuple(size for size in shape if size != 1)
-    gone = {axis for axis in normalize_axes(axes, len(shape), scalar=True) if may_equal(shape[axis], 1)}
-    if skip and any(isinstance(shape[axis], Dim) for axis in gone):
+    removed = {axis for axis in normalize_axes(axes, len(shape), scalar=True) if may_equal(shape[axis], 1)}
+    if skip and any(isinstance(shape[axis], Dim) for axis in removed):
         return None
-    return tuple(size for i, size in enumerate(shape) if i not in gone)
+    return tuple(size for i, size in enumerate(shape) if i not in removed)
 
 
-def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, sure: bool) -> Fact:
-    """``sure`` is whether a single axis that is not known counts as squeezed."""
+def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, assume_squeezed: bool) -> Fact:
+    """``assume_squeezed``: a single axis that is not known is assumed to be removed."""
     if axes is None:
         return Fact(data.element, _squeezed(data.shape, None, skip=skip))
-    check_integers(axes, "axes")
-    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
     known = axes.ints()
     if known is not None:
         return Fact(data.element, _squeezed(data.shape, known, skip=skip))
     if data.shape is None or not any(may_equal(size, 1) for size in data.shape):
         return Fact(data.element, data.shape)
-    # Several axes may be one named twice.
-    return Fact(data.element, open_shape(len(data.shape) - 1) if sure and vector_length(axes) == 1 else None)
+    # Several axes may be the same one twice.
+    return Fact(data.element, open_shape(len(data.shape) - 1) if assume_squeezed and vector_length(axes) == 1 else None)
 
 
 @squeeze_1.shape_rule
 def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
-    return _squeeze_facts(data, axes, skip=False, sure=True)
+    return _squeeze_facts(data, axes, skip=False, assume_squeezed=True)
 
 
 @op("Squeeze", since=15, symbolic=True, view=True)
-def squeeze_15(data: np.ndarray, axes: np.ndarray | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
-    """As Squeeze-1; with ``allow_axis_skip`` nothing is taken for granted of sizes that are not known. Source: Squeeze-15."""
+def squeeze_15(data: AnyTensor, axes: AxesTensor | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
+    """As Squeeze-1; with ``allow_axis_skip`` sizes that are not known are not assumed to be 1. Source: Squeeze-15."""
     return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=allow_axis_skip) or ())
 
 
 @squeeze_15.shape_rule
 def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: bool = False) -> Fact:
-    return _squeeze_facts(data, axes, skip=allow_axis_skip, sure=False)
+    return _squeeze_facts(data, axes, skip=allow_axis_skip, assume_squeezed=False)
 
 
 @op("Unsqueeze", since=1, symbolic=True, view=True)
-def unsqueeze_1(data: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """With new axes of size 1 at the places given, counted in the result. Source: Unsqueeze-1."""
+def unsqueeze_1(data: AnyTensor, axes: AxesTensor) -> np.ndarray:
+    """``data`` with new axes of size 1 at the given positions of the result. Source: Unsqueeze-1."""
     return data.reshape(_unsqueezed(data.shape, _ints(axes)))
 
 
 def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
     rank = len(shape) + len(axes)
-    places = normalize_axes(axes, rank)
-    check(len(set(places)) == len(places), f"axes {list(axes)} name an axis twice")
+    new = normalize_axes(axes, rank)
+    check(len(set(new)) == len(new), f"axes {list(axes)} has an axis twice")
     rest = iter(shape)
-    return tuple(1 if i in places else next(rest) for i in range(rank))
+    return tuple(1 if i in new else next(rest) for i in range(rank))
 
 
 @unsqueeze_1.shape_rule
 def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
-    check_integers(axes, "axes")
-    check(axes.rank in (None, 0, 1), f"axes have rank {axes.rank}, expected 0 or 1")
     if data.shape is None:
         return Fact(data.element, None)
-    known, amount = axes.ints(), vector_length(axes)
+    known, added = axes.ints(), vector_length(axes)
     if known is None:
-        return Fact(data.element, open_shape(None if amount is None else len(data.shape) + amount))
+        return Fact(data.element, open_shape(None if added is None else len(data.shape) + added))
     return Fact(data.element, _unsqueezed(data.shape, known))
-
-
-def _bind_known(definition: OpDef) -> None:
-    """Where the shapes are known, the shape of the result is not found anew on every run."""
-
-    @definition.bind
-    def known(data: Fact, *rest: Fact, **attributes: Any) -> Callable[..., Any] | None:
-        if not data.is_static:
-            return None
-        shape = definition.shape_function(data, *rest, **attributes).shape
-        return None if not is_static(shape) else lambda data, *rest: data.reshape(shape)
-
-
-for _definition in (reshape_1, squeeze_1, squeeze_15, unsqueeze_1):
-    _bind_known(_definition)

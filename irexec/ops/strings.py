@@ -1,6 +1,8 @@
-"""Tensors of text, to and from the bytes that they are made of."""
+"""String tensors packed from and unpacked to their UTF-8 bytes."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import numpy as np
 
@@ -8,37 +10,36 @@ from irexec.dtypes.elements import I32, STRING, U8
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.facts import Fact
-from irexec.schema.element_checks import check_integers, unify_elements
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import VECTOR, IntegerTensor, StringTensor, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import check_vector
+
+Bytes = Annotated[np.ndarray, element_set("u8", U8), VECTOR]
 
 
 @op("StringTensorPack", since=15)
-def string_tensor_pack_15(begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-    """Texts from UTF-8 bytes: each reaches from its place in ``begins`` to that in ``ends``. Source: StringTensorPack-15."""
+def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: Bytes) -> np.ndarray:
+    """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source: StringTensorPack-15."""
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
-    check(bool(inside.all()), f"a text reaches beyond the {len(symbols)} bytes of symbols")
+    check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
     whole = symbols.tobytes()
     texts = np.empty(begins.size, object)
     try:
         texts[:] = [whole[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
     except UnicodeDecodeError as error:
-        raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a text") from None
+        raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a string") from None
     return texts.reshape(begins.shape)
 
 
 @string_tensor_pack_15.shape_rule
 def _string_tensor_pack_15_facts(begins: Fact, ends: Fact, symbols: Fact) -> Fact:
     unify_elements(begins, ends)
-    check_integers(begins, "begins")
-    check(symbols.element in (None, U8), f"symbols have element type {symbols.element}, expected u8")
-    check_vector(symbols, "symbols")
     return Fact(STRING, meet_shapes(begins.shape, ends.shape))
 
 
 @op("StringTensorUnpack", since=15)
-def string_tensor_unpack_15(data: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the UTF-8 bytes of each text begin and end (i32), and the bytes one after the other (u8).
+def string_tensor_unpack_15(data: StringTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The offsets at which the UTF-8 bytes of each string begin and end (i32), and the bytes of all strings (u8).
 
     Source: StringTensorUnpack-15.
     """
@@ -50,7 +51,6 @@ def string_tensor_unpack_15(data: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 @string_tensor_unpack_15.shape_rule
 def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
-    check(data.element in (None, STRING), f"data has element type {data.element}, expected string")
     texts = data.known
     empty = data.shape is not None and 0 in data.shape
     size: Size = 0 if empty else ANY if texts is None else sum(len(str(text).encode()) for text in texts.ravel().tolist())

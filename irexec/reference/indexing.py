@@ -1,4 +1,4 @@
-"""Indices as operations take them: possibly negative, possibly out of range."""
+"""Indices of operations: possibly negative, possibly out of range."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def from_front(indices: np.ndarray, sizes: int | Sequence[int], *, negative: boo
     """Indices (i64) counted from the front; negative ones, where allowed, count from the end.
 
     Args:
-        indices: integers, or an object array of known ones.
+        indices: integers, or an object array of int.
         sizes: the size they index, or one size for each position along their last axis.
 
     Raises:

@@ -6,24 +6,24 @@ import numpy as np
 
 
 def inverse(x: np.ndarray) -> np.ndarray:
-    """The inverses of (..., n, n), in the type of ``x``; a singular matrix has infinities and NaN where it is divided by 0."""
+    """The inverses of (..., n, n), in the type of ``x``; divisions by 0 of a singular matrix give infinities and NaN."""
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
-        return _eliminated(x)
+        return _by_elimination(x)
 
 
-def _eliminated(x: np.ndarray) -> np.ndarray:
-    """By elimination with pivots, column by column of all the matrices at once."""
+def _by_elimination(x: np.ndarray) -> np.ndarray:
+    """Gauss-Jordan elimination with pivots, column by column, of all matrices at once."""
     size = x.shape[-1]
     upper = x.reshape(-1, size, size).copy()
     right = np.broadcast_to(np.eye(size, dtype=x.dtype), upper.shape).copy()
-    every = np.arange(len(upper))
+    matrix_index = np.arange(len(upper))
     with np.errstate(all="ignore"):
         for k in range(size):
             pivot = k + np.abs(upper[:, k:, k]).argmax(1)
             for matrices in (upper, right):
-                matrices[every, k], matrices[every, pivot] = matrices[every, pivot], matrices[every, k].copy()
+                matrices[matrix_index, k], matrices[matrix_index, pivot] = matrices[matrix_index, pivot], matrices[matrix_index, k].copy()
             factor = upper[:, k + 1 :, k] / upper[:, k, k, None]
             upper[:, k + 1 :] -= factor[:, :, None] * upper[:, k, None]
             right[:, k + 1 :] -= factor[:, :, None] * right[:, k, None]

@@ -1,6 +1,8 @@
-"""Softmax and its logarithm."""
+"""Softmax, its logarithm, and what attention adds to it."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -31,3 +33,23 @@ def _minus_maximum(data: np.ndarray, axis: int) -> np.ndarray:
     """x - max(x) along the axis, so that no exponential overflows; data must not be empty."""
     with np.errstate(invalid="ignore"):
         return np.asarray(data - data.max(axis, keepdims=True))
+
+
+def softmax_with_sink(scores: np.ndarray, sink: np.ndarray | None) -> np.ndarray:
+    """softmax over the last axis, where ``sink`` (..., 1) is one more score of each row, whose share is left out of the result."""
+    if scores.shape[-1] == 0:
+        return scores
+    maximum = scores.max(-1, keepdims=True)
+    if sink is not None:
+        maximum = np.maximum(maximum, sink)
+        scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, (*maximum.shape[:-1], scores.shape[-1])))
+    weights = np.exp(scores - maximum)
+    total = weights.sum(-1, keepdims=True)
+    weights /= total if sink is None else total + np.exp(sink - maximum)
+    return np.asarray(weights)
+
+
+def score_scale(query: np.ndarray, scale: np.ndarray | None) -> np.floating:
+    """The factor of the scores of attention: ``scale``, by default 1 / sqrt(E) for a query of (..., E)."""
+    default = 1 / math.sqrt(max(query.shape[-1], 1))
+    return query.dtype.type(default if scale is None else scale.reshape(()))

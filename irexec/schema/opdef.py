@@ -110,9 +110,11 @@ class OpDef:
             return self._computed(*inputs, **attributes)
 
     def _computed(self, *inputs: Any, **attributes: Any) -> Any:
-        if self.widen and any(isinstance(x, np.ndarray) and x.dtype == np.float16 for x in inputs):
-            return _narrow(self.kernel(*map(_widened, inputs), **attributes))
-        return self.kernel(*inputs, **attributes)
+        floats = [x.dtype for x in inputs if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+        if not self.widen or np.float16 not in floats:
+            return self.kernel(*inputs, **attributes)
+        results = self.kernel(*map(_widened, inputs), **attributes)
+        return _narrow(results) if all(dtype == np.float16 for dtype in floats) else results
 
     @property
     def version(self) -> str:

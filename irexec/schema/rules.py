@@ -5,6 +5,7 @@ from __future__ import annotations
 from irexec.errors import check
 from irexec.ir.dims import Size, may_equal
 from irexec.ir.facts import Fact
+from irexec.schema.axes import MAX_AXES as MOST_AXES
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.element_checks import check_float, check_floats, check_integers
@@ -33,6 +34,7 @@ def size_from(fact: Fact, what: str) -> Size:
 
 
 __all__ = [
+    "MOST_AXES",
     "Broadcasting",
     "broadcast",
     "check_float",

@@ -22,7 +22,7 @@ ROWS: list[Row] = [
     case("Inverse", 14, np.zeros((2, 0, 0), np.float32), gives=np.zeros((2, 0, 0), np.float32), id="empty"),
     facts_case("Inverse", 14, "f32[?,2..5,3]", gives="f32[?,3,3]", id="dynamic"),
     facts_case("Inverse", 14, "f32[...]", adjoint=True, id="rank unknown"),
-    refuses("Inverse", 14, random("f32", 3, 4), says="no square matrices", id="not square"),
+    refuses("Inverse", 14, random("f32", 3, 4), says="data [3,4] are not square matrices", id="not square"),
     refuses("Inverse", 14, random("f32", 3), says="rank 1", id="rank"),
     refuses("Inverse", 14, random("i32", 3, 3), says="floating-point", id="integers"),
 ]

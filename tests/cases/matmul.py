@@ -27,7 +27,7 @@ ROWS = [
     facts_case("MatMul", 1, "f32[?,?]", "f32[8,?]", transpose_b="true", id="dynamic, turned"),
     facts_case("MatMul", 1, "f32[4]", "f32[2..3,4,?]", id="vector by a bounded batch"),
     refuses("MatMul", 1, "f32[3,4]", "f32[5,6]", says="the inner sizes of [3,4] and [5,6] are 4 and 5", id="inner sizes"),
-    refuses("MatMul", 1, "f32[]", "f32[5,6]", says="scalar", id="scalar"),
+    refuses("MatMul", 1, "f32[]", "f32[5,6]", says="a has rank 0, expected 1 or more", id="scalar"),
     refuses("MatMul", 1, "f32[2,3,4]", "f32[3,4,5]", says="cannot be broadcast", id="batches that differ"),
 ]
 
@@ -87,10 +87,10 @@ ROWS += [
     facts_case("GroupedMatMul", 17, "f32[?,?]", "f32[3,4,2]", "i64[3]", id="inner size unknown"),
     refuses("GroupedMatMul", 17, _T, _E, says="offsets are missing", id="no offsets"),
     refuses("GroupedMatMul", 17, _B, _E, [1, 2, 3], says="offsets are given", id="offsets"),
-    refuses("GroupedMatMul", 17, _T, _E, [3, 2, 10], says="do not rise", id="falling offsets"),
-    refuses("GroupedMatMul", 17, _T, _E, [3, 8, 11], says="do not rise from 0 to 10", id="offsets beyond"),
+    refuses("GroupedMatMul", 17, _T, _E, [3, 2, 10], says="do not ascend", id="falling offsets"),
+    refuses("GroupedMatMul", 17, _T, _E, [3, 8, 11], says="do not ascend within 0 to 10", id="offsets beyond"),
     refuses("GroupedMatMul", 17, _T, _E, [3, 10], says="3 matrices", id="groups"),
-    refuses("GroupedMatMul", 17, _B, _W, says="do not go together", id="ranks"),
+    refuses("GroupedMatMul", 17, _B, _W, says="cannot be multiplied with", id="ranks"),
 ]
 ROWS += [
     *odd(ROWS),

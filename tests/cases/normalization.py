@@ -13,7 +13,15 @@ ROWS = [
     case("BatchNormInference", 5, random("f32", 1, 4, 2, 2, 2), *C, epsilon="1e-5", id="3-D"),
     case("BatchNormInference", 5, random("f16", 2, 4, 3), *H, epsilon="0.001", id="f16"),
     facts_case("BatchNormInference", 5, "f32[?,?,3]", *["f32[4]"] * 4, epsilon="0.001", id="dynamic"),
-    refuses("BatchNormInference", 5, "f32[2,4,3]", *["f32[5]"] * 4, epsilon="0.001", says="gamma has 5 numbers", id="other channels"),
+    refuses(
+        "BatchNormInference",
+        5,
+        "f32[2,4,3]",
+        *["f32[5]"] * 4,
+        epsilon="0.001",
+        says="number of channels of gamma differs between inputs: 4 and 5",
+        id="other channels",
+    ),
     refuses("BatchNormInference", 5, "f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"),
     case("BatchNormInference", 1, C[0], C[1], X, C[2], C[3], epsilon="0.001", id="2-D"),
     facts_case("BatchNormInference", 1, "f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", epsilon="0.001", id="dynamic"),
@@ -74,14 +82,14 @@ ROWS += [
         "f32[4]",
         "f32[4]",
         epsilon="0.001",
-        says="beta has 5 numbers",
+        says="number of channels of beta differs between inputs: 4 and 5",
         id="other channels",
     ),
     refuses(
         "LRN", 1, "f32[2,4,3]", [3], alpha="0.5", beta="0.75", bias="1", size="3", says="axis 3 is out of range", id="axis out of range"
     ),
-    refuses("GRN", 1, "f32[4]", bias="0.3", says="does not have rank 2 to 4", id="rank 1"),
-    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="data has element type i32, expected floating-point numbers", id="integers"),
+    refuses("GRN", 1, "f32[4]", bias="0.3", says="data has rank 1, expected 2, 3 or 4", id="rank 1"),
+    refuses("MVN", 2, "i32[2,4,3]", eps="1e-5", says="data has element type i32, expected a floating-point type", id="integers"),
 ]
 ROWS += [
     *halves(ROWS),

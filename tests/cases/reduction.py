@@ -29,7 +29,7 @@ for op, since in NUMBERS.items():
         facts_case(op, since, "f32[2,3]", "i64[2]", keep_dims="false", id="two axes unknown"),
         facts_case(op, since, "f32[...]", [0], keep_dims="false", id="rank unknown"),
         refuses(op, since, "f32[2,3]", [2], says="axis 2 is out of range for data of rank 2", id="axis out of range"),
-        refuses(op, since, "boolean[2,3]", [1], says="expected a numeric type", id="booleans"),
+        refuses(op, since, "boolean[2,3]", [1], says="data has element type boolean, expected a numeric type", id="booleans"),
     ]
 for op in LOGICAL:
     X = random("boolean", 2, 3, 4)
@@ -38,7 +38,7 @@ for op in LOGICAL:
         case(op, 1, X, [0, 2], keep_dims="false", id="two axes"),
         case(op, 1, X, [-1], id="negative axis, default"),
         facts_case(op, 1, "boolean[?,3,2..5]", [1], keep_dims="true", id="dynamic"),
-        refuses(op, 1, "f32[2,3]", [1], says="expected boolean", id="floats"),
+        refuses(op, 1, "f32[2,3]", [1], says="data has element type f32, expected boolean", id="floats"),
     ]
 ROWS += [
     case("ReduceSum", 1, random("f32", 2, 0), [1], gives=np.zeros(2, np.float32), id="of nothing"),

@@ -34,7 +34,15 @@ ROWS = [
     refuses("Reshape", 1, "f32[2,3]", [4, 2], special_zero="false", says="[2,3] cannot be reshaped to [4, 2]", id="other count"),
     refuses("Reshape", 1, "f32[2,3]", [-1, -1], special_zero="false", says="more than one -1", id="two -1"),
     refuses("Reshape", 1, "f32[2,3]", [-1, 4], special_zero="false", says="cannot be reshaped", id="not divisible"),
-    refuses("Reshape", 1, "f32[2,3]", [2, 3, 0], special_zero="true", says="which has none", id="0 beyond the rank"),
+    refuses(
+        "Reshape",
+        1,
+        "f32[2,3]",
+        [2, 3, 0],
+        special_zero="true",
+        says="pattern [2, 3, 0] copies size 2, which data [2,3] does not have",
+        id="0 beyond the rank",
+    ),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), [0, 2], id="two axes"),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), [-2], id="negative axis"),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), id="all"),
@@ -63,7 +71,7 @@ ROWS = [
     facts_case("Unsqueeze", 1, "f32[?,2..5]", [1], id="dynamic"),
     facts_case("Unsqueeze", 1, "f32[...]", [1], id="rank unknown"),
     refuses("Unsqueeze", 1, "f32[2,3]", [5], says="axis 5 is out of range", id="axis out of range"),
-    refuses("Unsqueeze", 1, "f32[2,3]", [0, 0], says="name an axis twice", id="axis twice"),
+    refuses("Unsqueeze", 1, "f32[2,3]", [0, 0], says="axes [0, 0] has an axis twice", id="axis twice"),
 ]
 ROWS += [
     facts_case("Reshape", 1, "f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),

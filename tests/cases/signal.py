@@ -35,9 +35,9 @@ def _complex_rows(type: str) -> list[Row]:
         refuses(type, 7, random("f32", 4, 3, 2), [0, -2], says="twice", id="axis twice"),
         refuses(type, 7, random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
         refuses(type, 7, random("f32", 2), [0], says="rank 1", id="rank"),
-        refuses(type, 7, random("f32", 4, 4, 2), [0], [1, 2], says="signal_size 2", id="sizes of another length"),
+        refuses(type, 7, random("f32", 4, 4, 2), [0], [1, 2], says="axes has 1 elements, signal_size has 2", id="sizes of another length"),
         refuses(type, 7, random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
-        refuses(type, 7, random("i32", 4, 2), [0], says="expected floating-point", id="integers"),
+        refuses(type, 7, random("i32", 4, 2), [0], says="data has element type i32, expected a floating-point type", id="integers"),
     ]
 
 
@@ -192,7 +192,7 @@ _ISTFT: list[Row] = [
     facts_case("ISTFT", 16, "f32[...]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="rank unknown"),
     refuses("ISTFT", 16, random("f32", 6, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="rank 2", id="rank"),
     refuses(
-        "ISTFT", 16, random("f32", 7, 4, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="gives 6", id="results"
+        "ISTFT", 16, random("f32", 7, 4, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="data has 7 points per frame, expected 6 for frame_size 11", id="results"
     ),
 ]
 

@@ -65,7 +65,7 @@ ROWS = [
     strided_facts("begin unknown", "f32[4,5]", "i64[2]", [3, 4], [1, 1]),
     strided_facts("rank unknown", "f32[...]", [0, 1], [3, 4], [1, 1]),
     refuses("StridedSlice", 1, "f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"),
-    refuses("StridedSlice", 1, "f32[4]", [0, 1], [2, 2], begin_mask="", end_mask="", says="2 axes are cut", id="too many axes"),
+    refuses("StridedSlice", 1, "f32[4]", [0, 1], [2, 2], begin_mask="", end_mask="", says="2 axes are sliced, data [4] has fewer", id="too many axes"),
     refuses(
         "StridedSlice",
         1,
@@ -128,7 +128,7 @@ ROWS += [
     facts_case("Slice", 8, "f32[?,5..9]", [0], "i64[1]", [1], [1], id="stop unknown"),
     facts_case("Slice", 8, "f32[?,5..9]", [-6], [2], [-2], [1], id="backwards, bounded"),
     refuses("Slice", 8, "f32[4]", [0], [2.0], [1], says="stop has element type f32", id="float stop"),
-    refuses("Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="name an axis twice", id="axis twice"),
+    refuses("Slice", 8, "f32[4,3]", [0, 0], [2, 2], [1, 1], [0, -2], says="axes [0, 0] has an axis twice", id="axis twice"),
 ]
 ROWS += [
     case("SliceScatter", 15, X, np.zeros((0, 5, 6), np.float32), [2], [2], [1], [0], gives=X, id="of nothing"),

@@ -19,7 +19,7 @@ for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15)):
         case(type, since, [[1.0], [2.0], [4.0]], [0, 1, 2], [1, 3], gives=[[6.0], [0.0]], id="first offset, last bag empty"),
         facts_case(type, since, "f32[5,?,3]", "i64[?]", "i64[4]", id="dynamic"),
         facts_case(type, since, "f32[5,2]", "i64[7]", "i64[2..4]", id="bags bounded"),
-        refuses(type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices have rank 2, expected 1", id="matrix of indices"),
+        refuses(type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices has rank 2, expected 1", id="matrix of indices"),
         refuses(type, since, "f32[5,2]", "i64[3]", "i64[1]", 0, "f32[4]", says="do not have the shape", id="weights of another shape"),
     ]
 ROWS += [
@@ -54,7 +54,7 @@ ROWS += [
         0,
         "f32[3]",
         reduction="mean",
-        says="takes no per_sample_weights",
+        says="reduction mean does not take per_sample_weights",
         id="mean with weights",
     ),
 ]
@@ -66,7 +66,7 @@ for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15)):
         facts_case(type, since, "f32[5,?,3]", "i64[?,2]", id="dynamic"),
         facts_case(type, since, "f32[5,?,3]", "i64[2..,?]", "f32[..4,2]", id="weights know more"),
         facts_case(type, since, "f32[...]", "i64[3,2]", id="rank unknown"),
-        refuses(type, since, "f32[5,2]", "i64[3]", says="indices have rank 1, expected 2", id="vector of indices"),
+        refuses(type, since, "f32[5,2]", "i64[3]", says="indices has rank 1, expected 2", id="vector of indices"),
     ]
 ROWS += [
     case("EmbeddingBagPacked", 15, TABLE, [[0, 2], [1, 2], [3, 4]], reduction="mean", id="mean"),
@@ -77,7 +77,7 @@ ROWS += [
         "i64[3,2]",
         "f32[3,2]",
         reduction="mean",
-        says="takes no per_sample_weights",
+        says="reduction mean does not take per_sample_weights",
         id="mean with weights",
     ),
     case(
@@ -133,8 +133,8 @@ ROWS += [
     facts_case("SegmentMax", 16, "f32[?,3]", "i64[4]", fill_mode="zero", id="dynamic"),
     facts_case("SegmentMax", 16, "f32[4,3]", "i64[4]", 7, fill_mode="zero", id="segments known"),
     facts_case("SegmentMax", 16, "f32[...]", "i64[4]", fill_mode="zero", id="rank unknown"),
-    refuses("SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="are not sorted", id="not sorted"),
-    refuses("SegmentMax", 16, "f32[3]", "i64[4]", fill_mode="zero", says="do not go with data", id="other length"),
+    refuses("SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="segment_ids [1, 0, 2] are not ascending from 0", id="not sorted"),
+    refuses("SegmentMax", 16, "f32[3]", "i64[4]", fill_mode="zero", says="segment_ids i64[4] do not have one id for each row of data f32[3]", id="other length"),
     # Specification of SparseFillEmptyRows-16: its example, and the positions out of order.
     case(
         "SparseFillEmptyRows",
@@ -168,7 +168,7 @@ ROWS += [
     ),
     facts_case("SparseFillEmptyRows", 16, "f32[4]", [5, 6], "i64[4,2]", "f32[]", id="indices unknown"),
     facts_case("SparseFillEmptyRows", 16, "f32[?]", "i64[2]", "i64[?,2]", "f32[]", id="dynamic"),
-    refuses("SparseFillEmptyRows", 16, "f32[3]", [5, 6], "i64[4,2]", "f32[]", says="do not go with values", id="other length"),
+    refuses("SparseFillEmptyRows", 16, "f32[3]", [5, 6], "i64[4,2]", "f32[]", says="indices i64[4,2] do not have one row for each of values f32[3]", id="other length"),
     refuses("SparseFillEmptyRows", 16, "f32[1]", [5, 6], [[7, 0]], "f32[]", says="out of range for 5 rows", id="row out of range"),
 ]
 ROWS += [
