@@ -52,10 +52,21 @@ for since in (1, 12):
         refuses("Pad", since, "f32[2,3]", [2, 0], [0, 0], pad_mode="reflect", says="mode reflect can add at most 1", id="reflect too far"),
     ]
 ROWS += [
-    refuses("Pad", 1, "f32[2,3]", [-1, 0], [0, 0], pad_mode="constant", says="pads -1 and 0: Pad-1 does not allow negative ones", id="negative"),
+    refuses(
+        "Pad", 1, "f32[2,3]", [-1, 0], [0, 0], pad_mode="constant", says="pads -1 and 0: Pad-1 does not allow negative ones", id="negative"
+    ),
     case("Pad", 12, random("f32", 3, 4), [-1, 2], [2, -1], pad_mode="constant", id="negative"),
     case("Pad", 12, random("f32", 3, 4), [-1, -1], [0, -1], pad_mode="edge", id="negative alone"),
-    refuses("Pad", 12, "f32[2,3]", [-1, 0], [-2, 0], pad_mode="constant", says="pads -1 and -2 remove more than an axis of 2 has", id="more than there is"),
+    refuses(
+        "Pad",
+        12,
+        "f32[2,3]",
+        [-1, 0],
+        [-2, 0],
+        pad_mode="constant",
+        says="pads -1 and -2 remove more than an axis of 2 has",
+        id="more than there is",
+    ),
 ]
 for mode, begin, end in (("reflect", -1, 2), ("symmetric", -2, 3), ("edge", -3, 2), ("constant", -2, 1)):
     ROWS.append(case("Pad", 12, [1.0, 2.0, 3.0], [begin], [end], pad_mode=mode, id=f"{mode}, cut and added"))

@@ -17,7 +17,9 @@ for since in (1, 7, 8):
         facts_case("Gather", since, "f32[2,3]", "i64[?]", "i64[]", id="axis unknown"),
         facts_case("Gather", since, "f32[...]", "i64[3]", 1, id="rank unknown"),
         refuses("Gather", since, "f32[4,3]", "i64[1]", 5, says="axis 5 is out of range", id="axis out of range"),
-        refuses("Gather", since, "f32[4,3]", "f32[1]", 0, says="indices has element type f32, expected an integer type", id="float indices"),
+        refuses(
+            "Gather", since, "f32[4,3]", "f32[1]", 0, says="indices has element type f32, expected an integer type", id="float indices"
+        ),
     ]
 ROWS += [
     case("Gather", 8, X, [-1, -4], 0, id="negative indices"),

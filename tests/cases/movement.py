@@ -69,7 +69,15 @@ ROWS += [
     facts_case("DepthToSpace", 1, "f32[?,8,?,3]", mode="blocks_first", block_size="2", id="dynamic"),
     refuses("DepthToSpace", 1, "f32[1,6,2,2]", mode="blocks_first", block_size="2", says="6 channels cannot be split", id="uneven"),
     facts_case("SpaceToDepth", 1, "f32[?,2,?,6]", mode="depth_first", block_size="2", id="dynamic"),
-    refuses("SpaceToDepth", 1, "f32[1,2,5,4]", mode="blocks_first", block_size="2", says="spatial size 5 is not a multiple of block_size 2", id="uneven"),
+    refuses(
+        "SpaceToDepth",
+        1,
+        "f32[1,2,5,4]",
+        mode="blocks_first",
+        block_size="2",
+        says="spatial size 5 is not a multiple of block_size 2",
+        id="uneven",
+    ),
 ]
 ROWS += [
     case("ReverseSequence", 1, X, [1, 3], batch_axis="0", seq_axis="1", id="axes 0 and 1"),
@@ -79,7 +87,16 @@ ROWS += [
     facts_case("ReverseSequence", 1, "f32[?,3]", "i64[4]", batch_axis="0", seq_axis="1", id="dynamic"),
     facts_case("ReverseSequence", 1, "f32[...]", "i64[4]", batch_axis="0", seq_axis="1", id="rank unknown"),
     refuses("ReverseSequence", 1, "f32[2,3]", "i64[3]", batch_axis="0", seq_axis="1", says="sizes 2 and 3 differ", id="other length"),
-    refuses("ReverseSequence", 1, "f32[2,3]", [1, 4], batch_axis="0", seq_axis="1", says="length 4 is more than the size of axis 1 of f32[2,3]", id="too long"),
+    refuses(
+        "ReverseSequence",
+        1,
+        "f32[2,3]",
+        [1, 4],
+        batch_axis="0",
+        seq_axis="1",
+        says="length 4 is more than the size of axis 1 of f32[2,3]",
+        id="too long",
+    ),
     refuses(
         "ReverseSequence",
         1,

@@ -80,7 +80,14 @@ ROWS: list[Row] = [
     refuses("ConvertPromoteTypes", 14, "i32[2]", "f32[2]", says="cannot safely be promoted", id="integer and float"),
     refuses("ConvertPromoteTypes", 14, "u32[2]", "i32[2]", says="cannot safely be promoted", id="unsigned and signed"),
     refuses("ConvertPromoteTypes", 14, "bf16[2]", "f16[2]", says="no common type", id="two of 16 bits"),
-    refuses("ConvertPromoteTypes", 14, "string[2]", "f16[2]", says="input_0 has element type string, expected a type that can be promoted (not string, u2, u3, u6, nf4, f8e8m0 or f4e2m1)", id="text"),
+    refuses(
+        "ConvertPromoteTypes",
+        14,
+        "string[2]",
+        "f16[2]",
+        says="input_0 has element type string, expected a type that can be promoted (not string, u2, u3, u6, nf4, f8e8m0 or f4e2m1)",
+        id="text",
+    ),
     refuses("ConvertPromoteTypes", 14, "i64[]", "i8[2]", pytorch_scalar_promotion=True, says="scalar of i64", id="scalar too wide"),
 ]
 ROWS += [

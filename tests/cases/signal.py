@@ -192,7 +192,16 @@ _ISTFT: list[Row] = [
     facts_case("ISTFT", 16, "f32[...]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="rank unknown"),
     refuses("ISTFT", 16, random("f32", 6, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="rank 2", id="rank"),
     refuses(
-        "ISTFT", 16, random("f32", 7, 4, 2), _WINDOW, _scalar(11), _scalar(3), center=True, normalized=False, says="data has 7 points per frame, expected 6 for frame_size 11", id="results"
+        "ISTFT",
+        16,
+        random("f32", 7, 4, 2),
+        _WINDOW,
+        _scalar(11),
+        _scalar(3),
+        center=True,
+        normalized=False,
+        says="data has 7 points per frame, expected 6 for frame_size 11",
+        id="results",
     ),
 ]
 

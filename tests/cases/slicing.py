@@ -65,7 +65,17 @@ ROWS = [
     strided_facts("begin unknown", "f32[4,5]", "i64[2]", [3, 4], [1, 1]),
     strided_facts("rank unknown", "f32[...]", [0, 1], [3, 4], [1, 1]),
     refuses("StridedSlice", 1, "f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"),
-    refuses("StridedSlice", 1, "f32[4]", [0, 1], [2, 2], begin_mask="", end_mask="", says="2 axes are sliced, data [4] has fewer", id="too many axes"),
+    refuses(
+        "StridedSlice",
+        1,
+        "f32[4]",
+        [0, 1],
+        [2, 2],
+        begin_mask="",
+        end_mask="",
+        says="2 axes are sliced, data [4] has fewer",
+        id="too many axes",
+    ),
     refuses(
         "StridedSlice",
         1,

@@ -133,8 +133,18 @@ ROWS += [
     facts_case("SegmentMax", 16, "f32[?,3]", "i64[4]", fill_mode="zero", id="dynamic"),
     facts_case("SegmentMax", 16, "f32[4,3]", "i64[4]", 7, fill_mode="zero", id="segments known"),
     facts_case("SegmentMax", 16, "f32[...]", "i64[4]", fill_mode="zero", id="rank unknown"),
-    refuses("SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="segment_ids [1, 0, 2] are not ascending from 0", id="not sorted"),
-    refuses("SegmentMax", 16, "f32[3]", "i64[4]", fill_mode="zero", says="segment_ids i64[4] do not have one id for each row of data f32[3]", id="other length"),
+    refuses(
+        "SegmentMax", 16, "f32[3]", [1, 0, 2], fill_mode="zero", says="segment_ids [1, 0, 2] are not ascending from 0", id="not sorted"
+    ),
+    refuses(
+        "SegmentMax",
+        16,
+        "f32[3]",
+        "i64[4]",
+        fill_mode="zero",
+        says="segment_ids i64[4] do not have one id for each row of data f32[3]",
+        id="other length",
+    ),
     # Specification of SparseFillEmptyRows-16: its example, and the positions out of order.
     case(
         "SparseFillEmptyRows",
@@ -168,7 +178,16 @@ ROWS += [
     ),
     facts_case("SparseFillEmptyRows", 16, "f32[4]", [5, 6], "i64[4,2]", "f32[]", id="indices unknown"),
     facts_case("SparseFillEmptyRows", 16, "f32[?]", "i64[2]", "i64[?,2]", "f32[]", id="dynamic"),
-    refuses("SparseFillEmptyRows", 16, "f32[3]", [5, 6], "i64[4,2]", "f32[]", says="indices i64[4,2] do not have one row for each of values f32[3]", id="other length"),
+    refuses(
+        "SparseFillEmptyRows",
+        16,
+        "f32[3]",
+        [5, 6],
+        "i64[4,2]",
+        "f32[]",
+        says="indices i64[4,2] do not have one row for each of values f32[3]",
+        id="other length",
+    ),
     refuses("SparseFillEmptyRows", 16, "f32[1]", [5, 6], [[7, 0]], "f32[]", says="out of range for 5 rows", id="row out of range"),
 ]
 ROWS += [
