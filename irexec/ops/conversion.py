@@ -9,6 +9,7 @@ from irexec.dtypes.rounding import round_to
 from irexec.errors import check
 from irexec.ir.facts import Fact
 from irexec.reference.integers import truncated
+from irexec.schema.inputs import AnyTensor
 from irexec.schema.registry import op
 
 
@@ -16,7 +17,7 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
     """The values of ``data`` converted to another element type, in its carrier.
 
     As OpenVINO's reference does: floats are truncated to integers, integers keep the low bits
-    of the type; whatever is not 0 becomes true, NaN included. A float beyond the range of 64 bits
+    of the type; every value but 0 becomes true, NaN included. A float beyond the range of 64 bits
     becomes the minimum of i64 first. f64 becomes f16 by way of f32, so rounded twice.
     """
     if data.dtype == object:
@@ -34,18 +35,18 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
 def _integers(data: np.ndarray, to: Element) -> np.ndarray:
     if data.dtype.kind == "f":
         data = truncated(data, to.carrier)
-    whole = data.astype(to.carrier) if data.dtype != to.carrier else data
-    return whole if to.native else round_to(to, whole)
+    integers = data.astype(to.carrier) if data.dtype != to.carrier else data
+    return integers if to.native else round_to(to, integers)
 
 
 def _check_kinds(data: Fact, to: Element | None) -> None:
     if data.element is not None and to is not None:
-        text = "string" in (data.element.kind, to.kind)
-        check(not text or data.element is to, f"{data.element} cannot be converted to {to}")
+        has_string = "string" in (data.element.kind, to.kind)
+        check(not has_string or data.element is to, f"{data.element} cannot be converted to {to}")
 
 
 @op("Convert", since=1, symbolic=True, view=True)
-def convert_1(data: np.ndarray, *, destination_type: Element) -> np.ndarray:
+def convert_1(data: AnyTensor, *, destination_type: Element) -> np.ndarray:
     """``data`` converted to ``destination_type``; ``converted`` says how. Source: Convert-1."""
     return converted(data, destination_type) if data.dtype != object else data.copy()
 
@@ -57,9 +58,9 @@ def _convert_1_facts(data: Fact, *, destination_type: Element) -> Fact:
 
 
 @op("ConvertLike", since=1)
-def convert_like_1(data: np.ndarray, like: np.ndarray) -> np.ndarray:
+def convert_like_1(data: AnyTensor, like: AnyTensor) -> np.ndarray:
     """``data`` converted to the element type of ``like``. Source: ConvertLike-1."""
-    result = converted(data, element_of(like.dtype))
+    result = data if data.dtype == object else converted(data, element_of(like.dtype))
     return result.copy() if result is data else result
 
 

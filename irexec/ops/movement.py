@@ -255,7 +255,9 @@ def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int 
     if data.shape is None:
         return Fact(data.element, None)
     batch, along = (normalize_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
-    longest, lengths = high(data.shape[along]), seq_lengths.ints()
+    longest, known = high(data.shape[along]), seq_lengths.known
+    check(known is None or bool(np.isfinite(known).all()), "seq_lengths has NaN or infinities")
+    lengths = seq_lengths.ints()
     if lengths and longest is not None:
         check(max(lengths) <= longest, f"length {max(lengths)} is more than the size of axis {along} of {data}")
     shape = list(data.shape)

@@ -14,17 +14,18 @@ from irexec.ir.facts import Fact
 from irexec.reference import fourier
 from irexec.schema.axes import normalize_axes
 from irexec.schema.element_checks import unify_elements
-from irexec.schema.inputs import VECTOR, FloatTensor, IntegerScalar, IntegerVector, Rank
+from irexec.schema.inputs import VECTOR, FloatTensor, IndexTensor, IntegerScalar, Rank
 from irexec.schema.registry import op
 from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
 Reals = Annotated[FloatTensor, Rank(1, None)]
 Pairs = Annotated[FloatTensor, Rank(2, None)]
+IndexVector = Annotated[IndexTensor, VECTOR]
 FloatVector = Annotated[FloatTensor, VECTOR]
 
 
 @op("DFT", since=7, widen=True, tolerance=1e-5)
-def dft_7(data: Pairs, axes: IntegerVector, signal_size: IntegerVector | None = None) -> np.ndarray:
+def dft_7(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
     """The discrete Fourier transform of complex numbers along ``axes``.
 
     The data are first truncated or padded with zeros to ``signal_size``, where -1 keeps the size of an axis.
@@ -34,7 +35,7 @@ def dft_7(data: Pairs, axes: IntegerVector, signal_size: IntegerVector | None = 
 
 
 @op("IDFT", since=7, widen=True, tolerance=1e-5)
-def idft_7(data: Pairs, axes: IntegerVector, signal_size: IntegerVector | None = None) -> np.ndarray:
+def idft_7(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
     """The inverse of DFT, divided by the number of points. Source: IDFT-7."""
     return _complex(data, axes, signal_size, inverse=True)
 
@@ -47,7 +48,7 @@ def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None,
 
 
 @op("RDFT", since=9, widen=True, tolerance=1e-5)
-def rdft_9(data: Reals, axes: IntegerVector, signal_size: IntegerVector | None = None) -> np.ndarray:
+def rdft_9(data: Reals, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
     """The transform of real numbers: n // 2 + 1 points along the last of ``axes``, the rest is redundant. Source: RDFT-9."""
     transformed = normalize_axes(axes.ravel().tolist(), data.ndim)
     points = fourier.resized(data, transformed, _sizes(data.shape, transformed, signal_size))
@@ -55,7 +56,7 @@ def rdft_9(data: Reals, axes: IntegerVector, signal_size: IntegerVector | None =
 
 
 @op("IRDFT", since=9, widen=True, tolerance=1e-5)
-def irdft_9(data: Pairs, axes: IntegerVector, signal_size: IntegerVector | None = None) -> np.ndarray:
+def irdft_9(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
     """The inverse of RDFT.
 
     Along the last of ``axes`` the result has size 2 * (n - 1), or the ``signal_size`` s, for which s // 2 + 1 points

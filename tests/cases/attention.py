@@ -23,6 +23,9 @@ ROWS: list[Row] = [
     _row("no mask", _Q, _K, _V),
     _row("causal", _Q, _K, _V, causal=True),
     _row("causal ignores the mask", _Q, _K, _V, _MASK, causal=True),
+    _row(
+        "causal with a mask of another type", [[[1.0]]], [[[1.0]]], [[[3.0]]], typed("f16", [[2.0]]), causal=True, gives=np.float32([[[3]]])
+    ),
     _row("causal with more rows than columns", _K, _Q, random("f32", 1, 2, 3, 6), causal=True),
     _row("mask of two axes", _Q, _K, _V, _MASK),
     _row("mask of four axes", _Q, _K, _V, random("f32", 1, 2, 3, 5)),

@@ -26,7 +26,7 @@ for op, (since, data) in DOMAINS.items():
         case(op, since, random("f32", 0, 3), gives=np.zeros((0, 3), np.float32), id="empty"),
         facts_case(op, since, "f32[?,2..5]", id="dynamic"),
         facts_case(op, since, "f16[...]", id="rank unknown"),
-        refuses(op, since, "boolean[3]", says="expected a numeric type", id="booleans"),
+        refuses(op, since, "boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"),
     ]
 for op in ("Abs", "Negative", "Sign", "Relu"):
     ROWS.append(case(op, 1, typed("i32", [-3, 0, 4]), id="i32"))
@@ -107,11 +107,11 @@ ROWS += [
     case("ErfInv", 17, np.float32(0.5), gives=np.float32(0.47693628), id="scalar"),
     case("ErfInv", 17, np.zeros((0, 3), np.float32), gives=np.zeros((0, 3), np.float32), id="empty"),
     facts_case("ErfInv", 17, "f32[?,2..5]", id="dynamic"),
-    refuses("ErfInv", 17, "boolean[3]", says="expected a numeric type", id="booleans"),
+    refuses("ErfInv", 17, "boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"),
 ]
 ROWS += [
     case("Round", 5, np.float32(2.5), mode="half_to_even", id="scalar"),
-    refuses("Round", 5, "string[3]", says="expected a numeric type", id="text"),
+    refuses("Round", 5, "string[3]", says="data has element type boolean, expected a floating-point type", id="text"),
     facts_case("Round", 5, "f16[...]", mode="half_away_from_zero", id="rank unknown"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Round")]
