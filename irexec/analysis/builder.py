@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -103,6 +104,20 @@ class Builder:
         node.bodies = dict(bodies or {})
         node.ports = [Input(value, value.fact) for value in values]
         return self._infer(node, names)
+
+    def clone_node(self, node: Node, *inputs: Value) -> tuple[Value, ...]:
+        """Add a copy of another graph's node on new inputs, with its name, attributes, bodies and tensor names; its outputs.
+
+        Raises:
+            NodeError: the inputs do not fit the operation.
+        """
+        clone = self._node(node.type, node.version, node.name, dict(node.attributes))
+        clone.constant, clone.bodies = node.constant, copy.deepcopy(node.bodies)
+        clone.ports = [Input(value, value.fact) for value in inputs]
+        self._infer(clone, ())
+        for value, original in zip(clone.outputs, node.outputs, strict=False):
+            value.names = list(original.names)
+        return tuple(clone.outputs)
 
     def result(self, value: Value, name: str | None = None) -> Node:
         """An output of the model; ``name`` is also its tensor name if it has none."""

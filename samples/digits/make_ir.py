@@ -42,7 +42,7 @@ def with_conv_transpose(model: irexec.Model) -> irexec.Model:
         elif node.type == UP:
             made[node.outputs[0]] = channels_last(builder, node, inputs[0], weights[node.inputs[1].node.name])
         else:
-            made.update(zip(node.outputs, builder.repeat(node, *inputs), strict=True))
+            made.update(zip(node.outputs, builder.clone_node(node, *inputs), strict=True))
     builder.drop_unused()
     return builder.model()
 
