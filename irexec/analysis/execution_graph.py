@@ -7,6 +7,7 @@ operation attributes and weights. Each says its time, its kernel, and the layers
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irexec.errors import ModelError
@@ -40,6 +41,15 @@ class ExecutedLayer:
     original: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class TypeTime:
+    """How many layers of a type there are, and the time of those that have one."""
+
+    type: str
+    layers: int
+    microseconds: float
+
+
 def is_execution_graph(graph: Graph) -> bool:
     """Whether the file is an execution graph: no layer has a version, and some say what they were made from and how long they took."""
     nodes = graph.nodes
@@ -50,7 +60,7 @@ def description(graph: Graph) -> str:
     """What the file is, in one sentence."""
     return (
         "an execution graph (of get_runtime_model() or benchmark_app -exec_graph_path), not a model: "
-        f"{len(graph.nodes)} layers as a device ran them, without weights"
+        f"{len(graph.nodes)} layers as a device ran them"
     )
 
 
@@ -63,6 +73,15 @@ def refuse_execution_graph(model: Model) -> None:
 def executed_layers(graph: Graph) -> list[ExecutedLayer]:
     """The layers of an execution graph, in the order in which they are written."""
     return [_executed(node) for node in graph.nodes]
+
+
+def times_by_type(layers: Sequence[ExecutedLayer]) -> list[TypeTime]:
+    """The time of each type of layer, the longest first."""
+    by_type: dict[str, list[float]] = {}
+    for layer in layers:
+        by_type.setdefault(layer.type, []).append(layer.microseconds or 0.0)
+    lines = [TypeTime(type, len(times), sum(times)) for type, times in by_type.items()]
+    return sorted(lines, key=lambda line: -line.microseconds)
 
 
 def _executed(node: Node) -> ExecutedLayer:

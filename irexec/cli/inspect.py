@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph
+from irexec.analysis.execution_graph import description, executed_layers, is_execution_graph, times_by_type
 from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
@@ -32,7 +32,9 @@ def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: b
     """
     read = read_model(model, weights_path)
     if is_execution_graph(read):
-        _execution_graph(model, read, show_layers, as_json)
+        if show_weights:
+            raise click.UsageError(f"{model} is an execution graph, which has no weights")
+        _execution_graph(model, read, show_layers, show_ops, as_json)
         return
     summary = summarize(read)
     constants = _weights(read, summary) if show_weights else None
@@ -96,26 +98,28 @@ def _weight_table(constants: Sequence[WeightLine]) -> None:
     render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10))
 
 
-def _execution_graph(path: str, model: Model, show_layers: bool, as_json: bool) -> None:
+def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool, as_json: bool) -> None:
     executed = executed_layers(model)
-    total = sum(layer.microseconds or 0 for layer in executed)
+    types = times_by_type(executed)
+    total = sum(line.microseconds for line in types)
     if as_json:
-        plain = {"layers": [asdict(layer) for layer in executed]} if show_layers else {}
-        render.as_json({"name": model.name, "execution_graph": True, "microseconds": total, "layer_count": len(executed), **plain})
+        document: dict[str, Any] = {"name": model.name, "execution_graph": True, "layer_count": len(executed), "microseconds": total}
+        document |= {"types": [asdict(line) for line in types]} if show_ops else {}
+        document |= {"layers": [asdict(layer) for layer in executed]} if show_layers else {}
+        render.as_json(document)
         return
     measured = sum(layer.microseconds is not None for layer in executed)
-    render.line(f"{path}: {model.name or 'no name'}: {description(model)}")
-    times = f"{measured} layers with a time, {total:,g} microseconds in all" if measured else "no layer has a time: it was not measured"
-    render.line(times)
+    render.line(f"{path}: {model.name or 'no name'}")
+    render.line(description(model))
+    render.line(f"{measured} layers with a time, {total:,.0f} µs in all" if measured else "no layer has a time: it was not measured")
+    if show_ops:
+        render.line()
+        render.table(("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2))
     if show_layers:
         render.line()
-        _executed_table(executed)
-
-
-def _executed_table(executed: Sequence[ExecutedLayer]) -> None:
-    headers = ("id", "layer", "type", "µs", "precision", "kernel", "outputs", "original layers")
-    rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, "\n".join(e.outputs), ", ".join(e.original)) for e in executed]
-    render.table(headers, rows, right=(0, 3))
+        headers = ("id", "layer", "operation", "µs", "type", "kernel", "original layers")
+        rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, ", ".join(e.original)) for e in executed]
+        render.table(headers, rows, right=(0, 3))
 
 
 def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, constants: Sequence[WeightLine] | None) -> dict[str, Any]:

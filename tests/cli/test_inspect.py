@@ -80,9 +80,26 @@ def test_an_execution_graph(capsys: Capture) -> None:
     assert "an execution graph" in text
     assert "29 layers as a device ran them" in text
     # By hand: 8 + 14 + 71 + 14 + 4 + 121 + 6 + 2 + 6 + 2 + 72 + 3 + 6.
-    assert "13 layers with a time, 329 microseconds in all" in text
+    assert "13 layers with a time, 329 µs in all" in text
     assert "conv0/Convolution, conv0, relu1" in text
     assert "brgconv_avx512_amx_bf16" in text
+
+
+def test_the_times_of_types(capsys: Capture) -> None:
+    assert run(["inspect", str(EXECUTED), "--ops", "--json"]) == 0
+    types = json.loads(capsys.readouterr().out)["types"]
+    # By hand, from the file: two Convolutions of 71 and 121, one FullyConnected of 72, seven Reorders.
+    assert types[:3] == [
+        {"type": "Convolution", "layers": 2, "microseconds": 192},
+        {"type": "FullyConnected", "layers": 1, "microseconds": 72},
+        {"type": "Reorder", "layers": 7, "microseconds": 39},
+    ]
+    assert "FullyConnected" in _shown(capsys, EXECUTED, "--ops")
+
+
+def test_an_execution_graph_has_no_weights(capsys: Capture) -> None:
+    assert run(["inspect", str(EXECUTED), "--weights"]) == 2
+    assert "an execution graph, which has no weights" in capsys.readouterr().err
 
 
 def test_an_execution_graph_as_json(capsys: Capture) -> None:
