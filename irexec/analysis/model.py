@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from irexec.analysis import version_10
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, OpError
@@ -57,7 +58,10 @@ class Model(ir.Model):
     def inputs(self) -> list[Port]:
         """The Parameters, in order."""
         facts = infer_shapes(Graph(nodes=self.parameters), tolerant=True).facts
-        return [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in self.parameters if node.outputs]
+        ports = [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in self.parameters if node.outputs]
+        if self.version != version_10.VERSION:
+            return ports
+        return [replace(port, element=version_10.input_element(port.element)) for port in ports]
 
     @property
     def outputs(self) -> list[Port]:
@@ -106,7 +110,10 @@ def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
     for node in model.results:
         source = node.inputs[0] if node.inputs else None
         fact = Fact(None, None) if source is None else facts.get(source, Fact(None, None))
-        port = _port(node, source, fact, node.name if source is None else source.node.name)
+        layer = node.name if source is None else source.node.name
+        if model.version == version_10.VERSION and source is not None:
+            layer, fact = version_10.output_name(source), Fact(version_10.output_element(fact.element), fact.shape)
+        port = _port(node, source, fact, layer)
         name = next((n for n in (port.name, *port.names, node.name) if n not in taken), f"{port.name}#{len(ports)}")
         taken.add(name)
         ports.append(Port(name, port.names, port.element, port.shape, node))

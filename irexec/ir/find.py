@@ -1,4 +1,4 @@
-"""Finding a tensor by what users call it."""
+"""Finding a tensor by its name, or by that of its layer."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from irexec.ir.graph import Graph, Node, Value
 
 
 def find_value(graph: Graph, key: str) -> Value:
-    """The value that ``key`` means: a tensor name, ``layer:port``, a layer's name, or a layer's id.
+    """The value that ``key`` names: a tensor name, a layer's name or id, or either of these with ``:N`` or ``.N``.
 
-    The port counts outputs from 0. A Result stands for what feeds it.
+    N counts the outputs from 0. A Result means its input.
 
     Raises:
-        InputError: nothing is called so; the message offers what is nearest.
+        InputError: there is none; the message offers similar names.
     """
     for node in graph.nodes:
         for value in node.outputs:
             if key in value.names:
                 return value
-    layer, _, port = key.rpartition(":")
-    for name, index in ((key, "0"), (layer, port)):
-        owner = _node(graph, name)
+    for layer, index in ((key, "0"), key.rpartition(":")[::2], key.rpartition(".")[::2]):
+        owner = _node(graph, layer)
         if owner is not None and index.isascii() and index.isdigit():
             return _output(owner, int(index), key)
     inside = _inside(graph, key)
     if inside:
-        raise InputError(f"{key!r} is in {inside}: only tensors of the graph around its bodies can be given")
-    near = difflib.get_close_matches(key, list(dict.fromkeys(all_names(graph))), 3)
-    offer = f"; near it are {', '.join(map(repr, near))}" if near else ""
+        raise InputError(f"{key!r} is in {inside}: only tensors outside of bodies can be given")
+    similar = difflib.get_close_matches(key, list(dict.fromkeys(all_names(graph))), 3)
+    offer = f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
     raise InputError(f"there is no tensor or layer {key!r}{offer}")
 
 
 def all_names(graph: Graph) -> list[str]:
-    """Every name a tensor of the graph answers to."""
+    """Every name by which a tensor of the graph can be found."""
     return [name for node in graph.nodes for name in (node.name, *(n for value in node.outputs for n in value.names))]
 
 
 def _inside(graph: Graph, key: str) -> str:
-    """The body that has a layer or tensor of this name, whether alone or behind the path of the body; "" if none has."""
+    """The body with a layer or tensor of this name, with or without the path of the body before it; "" if there is none."""
     for node in graph.nodes:
         for name, body in node.bodies.items():
             if key.removeprefix(f"{node.name}/{name}/") in all_names(body.graph):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, brief, check_model, find_port, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
@@ -54,6 +55,8 @@ class CompiledModel:
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
+        if self.model.version == version_10.VERSION:
+            version_10.adapt(self.model)
         self.threads, self.optimize = threads, optimize
         self._inference = infer_shapes(self.model)
         self.inputs: list[Port] = self.model.inputs

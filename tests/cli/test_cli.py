@@ -167,7 +167,7 @@ def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Pat
     assert "given twice" in err("-i", f"x={feeds['x.npy']}", "-i", f"x={feeds['x.npy']}")
     assert "not a readable" in err("-i", feeds["cut.npz"], code=3)
     assert "no such file" in err("-i", tmp_path / "nowhere.npy", code=3)
-    assert "there is no tensor or layer 'Relu_7'; near it are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
+    assert "there is no tensor or layer 'Relu_7'; similar names are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
     assert "cannot be written" in err("-i", "random", "-o", tmp_path / "nowhere" / "out.npz", code=3)
     assert "does not look like a picture" in complained(
         capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW"

@@ -70,7 +70,7 @@ def test_any_tensor_without_changing_the_graph() -> None:
     result = compiled.run([X, 2], outputs=["sum", "out", "sum:0"])
     np.testing.assert_array_equal(result["sum"], X + np.float32([1, -2, 3]))
     assert list(result) == ["sum", "out", "sum:0"]
-    with pytest.raises(irexec.InputError, match="there is no tensor or layer 'summ'; near it are 'sum'"):
+    with pytest.raises(irexec.InputError, match="there is no tensor or layer 'summ'; similar names are 'sum'"):
         compiled.run([X, 2], outputs=["summ"])
 
 
