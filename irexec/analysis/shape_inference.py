@@ -14,7 +14,7 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import as_tuple, with_values
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError, check
 from irexec.ir.constants import Constant
-from irexec.ir.facts import Fact
+from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes, Runner
@@ -106,6 +106,9 @@ class ShapeInference:
         definition.check_input_count(len(inputs))
         arguments = typed_attributes(node, definition).require() | self._injected(definition, node, inputs)
         inferred = definition.infer(inputs, arguments)
+        if isinstance(inferred, EveryOutput):
+            check(bool(node.outputs), "the number of outputs is not known")
+            inferred = (inferred.fact,) * len(node.outputs)
         outputs = as_tuple(inferred)
         if not node.bodies and (node.constant is None or node.constant.is_readable):
             outputs = with_values(definition, inputs, arguments, outputs)

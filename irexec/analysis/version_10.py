@@ -43,15 +43,15 @@ def adapt(model: Model) -> None:
         NodeError, UnsupportedError, ModelError: the types of the outputs cannot be inferred.
     """
     for node in model.parameters:
-        _adapt_input(model, node)
+        if node.outputs:
+            _adapt_input(model, node)
     facts = infer_shapes(model).facts
-    converted: dict[Value, Value] = {}
+    named: set[Value] = set()
     for node in model.results:
         source = node.inputs[0] if node.inputs else None
         if source is not None:
-            if source not in converted:
-                converted[source] = _adapted_output(model, node, source, facts[source])
-            node.ports[0].source = converted[source]
+            _adapt_output(model, node, source, facts[source], is_named=source in named)
+            named.add(source)
     model.version = 11
 
 
@@ -63,32 +63,31 @@ def _adapt_input(model: Model, node: Node) -> None:
         return
     readers = [port for other in model.nodes for port in other.ports if port.source is value]
     shape = None if value.fact is None else value.fact.shape
-    converted = _convert(model, model.nodes.index(node) + 1, value, F16, shape)
+    converted = _convert(model, model.nodes.index(node) + 1, value, f"{node.name}/f16", F16, shape)
     node.attributes["element_type"], value.fact = F32.name, Fact(F32, shape)
     for port in readers:
         port.source = converted
 
 
-def _adapted_output(model: Model, result: Node, source: Value, fact: Fact) -> Value:
-    """The value that the Result gives out: the source, or a Convert of it, which takes over its tensor names."""
+def _adapt_output(model: Model, result: Node, source: Value, fact: Fact, *, is_named: bool) -> None:
+    """Put a Convert before a Result if it must; the first one of a value takes over its tensor names."""
     element, name = output_element(fact.element), output_name(source)
+    names = [] if is_named else [*(n for n in source.names if n != name), name]
     if element is None or element is fact.element:
-        if name not in source.names:
-            source.names.append(name)
-        return source
-    value = _convert(model, model.nodes.index(result), source, element, fact.shape)
-    value.names = [*(n for n in source.names if n != name), name]
+        source.names = source.names if is_named else names
+        return
+    value = _convert(model, model.nodes.index(result), source, result.name, element, fact.shape)
+    value.names = names
+    result.ports[0].source = value
     # A Parameter keeps its names: they are those of an input.
     if source.node.type != "Parameter":
         source.names = []
-    return value
 
 
-def _convert(model: Model, position: int, source: Value, element: Element, shape: PartialShape) -> Value:
+def _convert(model: Model, position: int, source: Value, name: str, element: Element, shape: PartialShape) -> Value:
     """A new Convert in the model."""
     number = 1 + max(node.id for node in model.nodes)
-    attributes = {"destination_type": element.name}
-    node = Node(number, f"{output_name(source)}/{element}", "Convert", "opset1", [Input(source)], attributes=attributes)
+    node = Node(number, name, "Convert", "opset1", [Input(source)], attributes={"destination_type": element.name})
     node.outputs.append(Value(node, 0, Fact(element, shape)))
     model.nodes.insert(position, node)
     return node.outputs[0]

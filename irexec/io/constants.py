@@ -59,8 +59,8 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
         return
     first, rest = unreadable[0], len(unreadable) - 1
     if weights.defect is not None:
-        what = f"{len(unreadable)} constants are" if rest else f"the constant {first.name!r} is"
-        yield in_model(codes.NO_WEIGHTS_FILE, f"{weights.defect}; the contents of {what} unknown")
+        what = f"{len(unreadable)} constants" if rest else f"the constant {first.name!r}"
+        yield in_model(codes.NO_WEIGHTS_FILE, f"{weights.defect}; the contents of {what} are unknown")
         return
     needed = max(c.offset + c.size for node in unreadable if (c := node.constant) is not None and c.offset is not None)
     file = "the weights have" if weights.path is None else f"{weights.path.name} has"

@@ -1,4 +1,4 @@
-"""What is known of a tensor before it exists."""
+"""Facts: what is known of a tensor before it exists."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fact:
 
     @property
     def known(self) -> np.ndarray | None:
-        """The value if every number of it is known, else None."""
+        """The value if every element of it is known, else None."""
         if self.value is None or (self.value.dtype == object and self.element is not None and self.element.kind != "string"):
             return None
         return self.value
@@ -54,7 +54,7 @@ class Fact:
         return tuple(v if not isinstance(v, np.generic) else int(v) for v in self.value.ravel().tolist())
 
     def ints(self) -> tuple[int, ...] | None:
-        """The value of an integer tensor, flattened, if every number is known, else None."""
+        """The value of an integer tensor, flattened, if every element is known, else None."""
         return None if self.known is None else tuple(int(v) for v in self.known.ravel().tolist())
 
     def scalar(self, what: str) -> int | None:
@@ -76,7 +76,7 @@ class Fact:
         return self.value.shape == array.shape and all(map(_fits, self.value.ravel().tolist(), array.ravel().tolist()))
 
     def require_shape(self, what: str) -> Shape:
-        """The shape, where its rank must be known; ``what`` names the tensor in the OpError."""
+        """The shape, whose rank must be known; ``what`` names the tensor in the OpError."""
         if self.shape is None:
             raise OpError(f"the rank of {what} is not known")
         return self.shape
@@ -85,6 +85,13 @@ class Fact:
         return f"{self.element or '?'}{shape_text(self.shape)}"
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class EveryOutput:
+    """What a shape rule gives where even the number of outputs is not known: the layer has them, and each has this fact."""
+
+    fact: Fact
 
 
 def _fits(known: object, actual: object) -> bool:

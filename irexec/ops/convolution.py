@@ -19,7 +19,8 @@ from irexec.schema.rules import same_element
 from irexec.schema.windows import spatial_rank, spatial_sizes
 
 
-@op("Convolution", since=1, widen=True, tolerance=TOLERANCE)
+# Model Optimizer of 2020 wrote output_padding for these two.
+@op("Convolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
 def convolution_1(
     data: Annotated[NumericTensor, Rank(3, 5)], filter: Annotated[NumericTensor, Rank(3, 5)], *, attributes: ConvolutionAttributes
 ) -> np.ndarray:
@@ -36,7 +37,7 @@ def _convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttri
     return _shape(data, filter, 2, channels, inputs, "", attributes)
 
 
-@op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE)
+@op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
 def group_convolution_1(
     data: Annotated[NumericTensor, Rank(3, 5)], filter: Annotated[NumericTensor, Rank(4, 6)], *, attributes: ConvolutionAttributes
 ) -> np.ndarray:

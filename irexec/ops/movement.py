@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
-from irexec.ir.facts import Fact
+from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.element_checks import unify_elements
@@ -112,11 +112,13 @@ def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: Inte
 
 
 @variadic_split_1.shape_rule
-def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...]:
+def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...] | EveryOutput:
     given, lengths = axis.scalar("axis"), split_lengths.sizes()
     count = len(lengths) if lengths is not None else split_lengths.shape[0] if split_lengths.shape else None
-    check(isinstance(count, int) and count < 1 << 16, "the number of parts is not known")
-    parts = lengths if lengths is not None else (ANY,) * int(count or 0)
+    if not isinstance(count, int):
+        return EveryOutput(Fact(data.element, None if data.shape is None else (ANY,) * len(data.shape)))
+    check(count < 1 << 16, f"{count} parts are more than a layer can have outputs")
+    parts = lengths if lengths is not None else (ANY,) * count
     if data.shape is None:
         return (Fact(data.element, None),) * len(parts)
     if given is None:

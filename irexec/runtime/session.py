@@ -55,8 +55,6 @@ class CompiledModel:
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
-        if self.model.version == version_10.VERSION:
-            version_10.adapt(self.model)
         self.threads, self.optimize = threads, optimize
         self._inference = infer_shapes(self.model)
         self.inputs: list[Port] = self.model.inputs
@@ -214,9 +212,12 @@ def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
     for node, fresh in zip(model.walk(), copied.walk(), strict=True):
         fresh.typed = node.typed
         fresh.constant = None if node.constant is None else replace(node.constant)
-    values = {value: value for node in copied.nodes for value in node.outputs}
+    values: dict[Value, Value] = {}
     for node, fresh in zip(model.nodes, copied.nodes, strict=True):
         values.update(zip(node.outputs, fresh.outputs, strict=True))
+    if model.version == version_10.VERSION:
+        version_10.adapt(copied)
+    values |= {value: value for node in copied.nodes for value in node.outputs}
     return copied, values
 
 

@@ -67,11 +67,15 @@ def _unreachable(graph: Graph) -> Iterator[Finding]:
 
 
 def _duplicate_names(graph: Graph) -> Iterator[Finding]:
+    """One finding at the first name that occurs twice: Model Optimizer of 2021 gave every fused layer the names of its parts."""
     owners: dict[str, Value] = {}
+    found: list[tuple[str, Value]] = []
     for node in graph.nodes:
         for value in node.outputs:
-            for name in value.names:
-                first = owners.setdefault(name, value)
-                if first is not value:
-                    text = f"tensor name {name!r} is also that of layer {first.node.id} {first.node.name!r}"
-                    yield node.finding(codes.DUPLICATE_TENSOR_NAME, text, port=value.port, line=value.line)
+            found += [(name, value) for name in value.names if owners.setdefault(name, value) is not value]
+    if found:
+        name, value = found[0]
+        first = owners[name].node
+        more = f"; {len(found) - 1} more names occur twice" if len(found) > 1 else ""
+        text = f"tensor name {name!r} is also that of layer {first.id} {first.name!r}{more}"
+        yield value.node.finding(codes.DUPLICATE_TENSOR_NAME, text, port=value.port, line=value.line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.checks.graph import graphs
@@ -11,7 +12,10 @@ from irexec.errors import IrexecError, NodeError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Model, Node
-from irexec.schema.registry import is_known_type, resolve
+from irexec.schema.registry import is_known_type, opset_number, resolve
+
+# What many layers of a model have in common is reported once, at the first of them.
+_REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE)
 
 
 def layer_findings(model: Model, inference: Inference) -> Iterator[Finding]:
@@ -20,24 +24,39 @@ def layer_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     A layer that already has an error is not reported again because it cannot be inferred.
     """
     damaged = {(f.layer_id, f.layer_name) for graph in graphs(model) for f in graph.problems if f.severity == "error"}
+    repeated: dict[tuple[str, str], list[Finding]] = {}
     for node in model.walk():
         found = list(_schema_findings(node))
-        yield from found
+        for finding in found:
+            if finding.code in _REPORTED_ONCE:
+                repeated.setdefault((finding.code, finding.message), []).append(finding)
+            else:
+                yield finding
         error = inference.failures.get(node)
         explained = (node.id, node.name) in damaged or any(finding.severity == "error" for finding in found)
         if error is not None and not explained and not isinstance(error, UnsupportedError):
             yield _failure(node, error, inference)
+    for first, *others in repeated.values():
+        more = f"; so it is in {len(others)} more layers" if others else ""
+        yield replace(first, message=f"{first.message}{more}")
 
 
 def _schema_findings(node: Node) -> Iterator[Finding]:
     try:
         definition = resolve(node.type, node.version)
     except UnsupportedError as error:
-        code = codes.UNKNOWN_VERSION if is_known_type(node.type) else codes.UNKNOWN_TYPE
-        yield node.finding(code, str(error))
+        yield _unsupported(node, str(error))
         return
     for problem in typed_attributes(node, definition).problems:
         yield node.finding(problem.code, problem.message)
+
+
+def _unsupported(node: Node, reason: str) -> Finding:
+    if is_known_type(node.type):
+        return node.finding(codes.UNKNOWN_VERSION, reason)
+    if node.version and opset_number(node.version) is None:
+        reason = f"{node.type} is an operation of the extension {node.version!r}, which irexec does not have"
+    return node.finding(codes.UNKNOWN_TYPE, f"{reason}; its outputs are taken as declared")
 
 
 def _failure(node: Node, error: IrexecError, inference: Inference) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from irexec.analysis import version_10
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.ir import codes
 from irexec.ir.dims import PartialShape, may_equal, shape_text
@@ -30,10 +31,11 @@ class _Port:
 def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     """Ports of the model and of its bodies that declare what cannot be."""
     is_static = all(inference.facts.get(node.outputs[0], UNKNOWN).is_static for node in model.parameters if node.outputs)
+    free = _without_type(model, inference)
     for node in model.walk():
         if node not in inference.failures:
             for value in node.outputs:
-                yield from _output(value, inference.facts.get(value, UNKNOWN), is_static)
+                yield from _output(value, inference.facts.get(value, UNKNOWN), is_static, has_type=value not in free)
         for index, port in enumerate(node.ports):
             if port.source is not None and port.fact is not None:
                 number = index if port.port is None else port.port
@@ -48,12 +50,33 @@ def contradicts(declared: PartialShape, inferred: PartialShape) -> bool:
     return len(declared) != len(inferred) or not all(map(may_equal, declared, inferred))
 
 
-def _output(value: Value, inferred: Fact, is_static: bool) -> Iterator[Finding]:
+def _without_type(model: Model, inference: Inference) -> set[Value]:
+    """Values whose declared element type does not matter, as Model Optimizer of 2020 and 2021 wrote some.
+
+    Further outputs that nobody uses, such as the indices of MaxPool-8, had the type of the first one; and outputs of a model
+    of version 10 the type in which they are given out.
+    """
+    users: dict[Value, set[str]] = {}
+    for node in model.walk():
+        for source in node.inputs:
+            if source is not None:
+                users.setdefault(source, set()).add(node.type)
+    free = {value for node in model.walk() for value in node.outputs[1:] if value not in users}
+    if model.version == version_10.VERSION:
+        for value, types in users.items():
+            given_out = version_10.output_element(inference.facts.get(value, UNKNOWN).element)
+            if types == {"Result"} and value.fact is not None and value.fact.element is given_out:
+                free.add(value)
+    return free
+
+
+def _output(value: Value, inferred: Fact, is_static: bool, *, has_type: bool) -> Iterator[Finding]:
     if value.fact is None:
         return
     port = _Port(value.node, "output", value.index if value.port is None else value.port, value.line, value.fact)
     yield from _shape(port, inferred, codes.OUTPUT_SHAPE, is_static)
-    yield from _element(port, inferred, codes.OUTPUT_ELEMENT)
+    if has_type:
+        yield from _element(port, inferred, codes.OUTPUT_ELEMENT)
 
 
 def _input(port: _Port, source: Value, inferred: Fact, is_static: bool) -> Iterator[Finding]:

@@ -55,15 +55,10 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
 
 
 def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
-    """NaN and infinities in the weights; every constant of which no error is found yet is read, in blocks."""
-    if any(finding.code == codes.NO_WEIGHTS_FILE for finding in found):
-        return
-    is_cut = any(finding.code == codes.CONSTANT_OUT_OF_FILE for finding in found)
+    """NaN and infinities in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks."""
     damaged = {(finding.line, finding.layer_id, finding.layer_name) for finding in found if finding.severity == "error"}
     for node in model.walk():
-        if node.constant is None or (node.line, node.id, node.name) in damaged:
-            continue
-        if is_cut and (node.constant.offset or 0) + node.constant.size > model.bin_size:
+        if node.constant is None or not node.constant.is_readable or (node.line, node.id, node.name) in damaged:
             continue
         try:
             nans, infinities = _not_finite(node.constant)
