@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers as hf
 
-from tests.networks.network import Calling, Draw, Network, convert, ids, network, randomise
+from tests.networks.network import Calling, Network, RandomInput, convert, ids, network, randomise
 
 _SMALL = {
     "vocab_size": 60,
@@ -33,7 +33,7 @@ def tokens_alone(name: str, module: Callable[[], Any], batches: Sequence[Sequenc
         runs = []
         for lengths in batches:
             mask = [[int(i < n) for i in range(max(lengths))] for n in lengths]
-            runs.append([ids(len(lengths), max(lengths), below=60), Draw((len(lengths), max(lengths)), values=mask)])
+            runs.append([ids(len(lengths), max(lengths), below=60), RandomInput((len(lengths), max(lengths)), values=mask)])
         return Network(model, runs)
 
     network(name)(builder)
@@ -76,7 +76,7 @@ def pixels_alone(
         sides = [size, size] if fixed else [-1, -1]
         module_ = Calling(randomise(module()), lambda inner, pixels: output(inner(pixel_values=pixels)))
         model = convert(module_, [torch.randn(2, 3, size, size)], [[-1, 3, *sides]])
-        return Network(model, [[Draw((n, 3, h, w))] for n, h, w in shapes])
+        return Network(model, [[RandomInput((n, 3, h, w))] for n, h, w in shapes])
 
     network(name)(builder)
 
@@ -189,7 +189,7 @@ pixels_alone(
 def sound(name: str, module: Callable[[], Any], output: Callable[[Any], Any]) -> None:
     def builder(wide: bool) -> Network:
         model = convert(Calling(randomise(module()), lambda inner, x: output(inner(x))), [torch.randn(1, 800)], [[-1, -1]])
-        return Network(model, [[Draw((1, 800))], [Draw((2, 611))]])
+        return Network(model, [[RandomInput((1, 800))], [RandomInput((2, 611))]])
 
     network(name)(builder)
 

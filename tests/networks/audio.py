@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from tests.networks.network import Draw, Network, convert, network, randomise
+from tests.networks.network import Network, RandomInput, convert, network, randomise
 
 
 class Spectrogram(nn.Module):
@@ -36,7 +36,7 @@ def spectrogram(wide: bool) -> Network:
     randomise(module.convolve)
     length = 16000 if wide else 200
     model = convert(module.eval(), [torch.randn(1, length)], [[-1, -1]])
-    return Network(model, [[Draw((1, length))], [Draw((2, length // 2 + 3))]])
+    return Network(model, [[RandomInput((1, length))], [RandomInput((2, length // 2 + 3))]])
 
 
 class Separator(nn.Module):
@@ -71,4 +71,4 @@ def conv_tasnet(wide: bool) -> Network:
     module = randomise(Separator(256, 128, 8) if wide else Separator(16, 8, 3))
     length = 16000 if wide else 320
     model = convert(module, [torch.randn(1, length)], [[-1, -1]])
-    return Network(model, [[Draw((1, length))], [Draw((2, length // 2))]])
+    return Network(model, [[RandomInput((1, length))], [RandomInput((2, length // 2))]])

@@ -9,23 +9,23 @@ import numpy as np
 import openvino as ov
 
 from tests.networks import convolutional, language
-from tests.networks.network import Draw, Network, network
+from tests.networks.network import Network, RandomInput, network
 
 
-def drawn(draw: Draw, kind: ov.Type, rng: np.random.Generator) -> np.ndarray:
+def random_array(spec: RandomInput, kind: ov.Type, rng: np.random.Generator) -> np.ndarray:
     """An input for calibration."""
-    if draw.values is not None:
-        return np.array(draw.values, kind.to_dtype())
+    if spec.values is not None:
+        return np.array(spec.values, kind.to_dtype())
     if kind.is_real():
-        return rng.uniform(draw.low, draw.high, draw.shape).astype(kind.to_dtype())
-    return rng.integers(int(draw.low), int(draw.high), draw.shape).astype(kind.to_dtype())
+        return rng.uniform(spec.low, spec.high, spec.shape).astype(kind.to_dtype())
+    return rng.integers(int(spec.low), int(spec.high), spec.shape).astype(kind.to_dtype())
 
 
 def quantised(made: Network) -> Network:
     """8-bit FakeQuantize on activations and weights; run once, for in every few thousand numbers one falls on the edge of two levels."""
     rng = np.random.default_rng(5)
     kinds = [port.element_type for port in made.model.inputs]
-    rows = [[drawn(d, kind, rng) for d, kind in zip(made.runs[i % len(made.runs)], kinds, strict=True)] for i in range(4)]
+    rows = [[random_array(spec, kind, rng) for spec, kind in zip(made.runs[i % len(made.runs)], kinds, strict=True)] for i in range(4)]
     return Network(nncf.quantize(made.model, nncf.Dataset(rows), subset_size=4), made.runs[:1])
 
 

@@ -8,7 +8,7 @@ import transformers as hf
 from torch import nn
 from torch.nn import functional
 
-from tests.networks.network import Calling, Draw, Network, convert, network, randomise
+from tests.networks.network import Calling, Network, RandomInput, convert, network, randomise
 
 
 def images(module: nn.Module, wide: bool, small: int = 32, published: int = 224) -> Network:
@@ -16,7 +16,7 @@ def images(module: nn.Module, wide: bool, small: int = 32, published: int = 224)
     size = published if wide else small
     model = convert(module, [torch.randn(1, 3, size, size)], [[-1, 3, -1, -1]])
     sizes = [(1, size, size)] if wide else [(1, size, size), (2, size, size + 16), (3, size - 8, size)]
-    return Network(model, [[Draw((n, 3, h, w))] for n, h, w in sizes])
+    return Network(model, [[RandomInput((n, 3, h, w))] for n, h, w in sizes])
 
 
 def classifier(module: nn.Module) -> nn.Module:
@@ -178,7 +178,7 @@ def dcgan(wide: bool) -> Network:
         layers += [nn.ConvTranspose2d(a * c, a // 2 * c, 4, 2, 1, bias=False), nn.BatchNorm2d(a // 2 * c), nn.ReLU()]
     layers += [nn.ConvTranspose2d(c if wide else 2 * c, 3, 3, 2, 1, output_padding=1), nn.Tanh()]
     model = convert(randomise(nn.Sequential(*layers)), [torch.randn(1, 100, 1, 1)], [[-1, 100, -1, -1]])
-    return Network(model, [[Draw((1, 100, 1, 1))], [Draw((2, 100, 1, 2))]])
+    return Network(model, [[RandomInput((1, 100, 1, 1))], [RandomInput((2, 100, 1, 2))]])
 
 
 class Shuffle(nn.Module):
@@ -216,5 +216,5 @@ def preprocessed_resnet(wide: bool) -> Network:
     made = resnet18(wide)
     size = 224 if wide else 32
     made.model.reshape([-1, 3, size, size])
-    runs = [[Draw((n, h, w, 3), 0, 256)] for n, h, w in ((1, 60, 37), (2, size, size))]
+    runs = [[RandomInput((n, h, w, 3), 0, 256)] for n, h, w in ((1, 60, 37), (2, size, size))]
     return Network(preprocessed(made.model), runs)

@@ -8,7 +8,7 @@ import torch
 from openvino import opset8, opset9, opset13
 from torch import nn
 
-from tests.networks.network import Draw, Network, convert, network, randomise
+from tests.networks.network import Network, RandomInput, convert, network, randomise
 
 
 def stage(c_in: int, c_out: int, stride: int = 1, act: type[nn.Module] = nn.ReLU) -> nn.Sequential:
@@ -64,7 +64,7 @@ def ssd(wide: bool) -> Network:
         },
     )  # fmt: skip
     model = ov.Model([opset13.result(found)], body.get_parameters(), "ssd")
-    return Network(model, [[Draw((n, 3, size, size))] for n in ((1,) if wide else (1, 3))])
+    return Network(model, [[RandomInput((n, 3, size, size))] for n in ((1,) if wide else (1, 3))])
 
 
 class CrossStage(nn.Module):
@@ -130,7 +130,7 @@ def yolo(wide: bool) -> Network:
     results = [opset13.result(chosen.output(i)) for i in range(3)] + [opset13.result(picked)]
     model = ov.Model(results, body.get_parameters(), "yolo")
     sizes = [(1, size, size)] if wide else [(1, 64, 64), (2, 96, 64)]
-    return Network(model, [[Draw((n, 3, h, w))] for n, h, w in sizes])
+    return Network(model, [[RandomInput((n, 3, h, w))] for n, h, w in sizes])
 
 
 class Region(nn.Module):
@@ -202,4 +202,4 @@ def faster_rcnn(wide: bool) -> Network:
         sort_result_type="score", output_type="i64", iou_threshold=0.5, score_threshold=0.05, nms_top_k=10, keep_top_k=20, background_class=0,
     )  # fmt: skip
     results = [opset13.result(last.output(i)) for i in range(3)] + [opset13.result(rois)]
-    return Network(ov.Model(results, body.get_parameters(), "faster_rcnn"), [[Draw((1, 3, size, size))]])
+    return Network(ov.Model(results, body.get_parameters(), "faster_rcnn"), [[RandomInput((1, 3, size, size))]])

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.networks.network import Draw, Network, convert, network, randomise
+from tests.networks.network import Network, RandomInput, convert, network, randomise
 
 
 class Residual(nn.Module):
@@ -107,8 +107,8 @@ def diffusion_unet(wide: bool) -> Network:
     example = [torch.randn(2, 4, size, size), torch.tensor([3, 5]), torch.randn(2, 7, context)]
     model = convert(module, example, [[-1, 4, -1, -1], [-1], [-1, -1, context]])
 
-    def run(n: int, h: int, w: int, tokens: int) -> list[Draw]:
-        return [Draw((n, 4, h, w)), Draw((n,), 0, 1000), Draw((n, tokens, context))]
+    def run(n: int, h: int, w: int, tokens: int) -> list[RandomInput]:
+        return [RandomInput((n, 4, h, w)), RandomInput((n,), 0, 1000), RandomInput((n, tokens, context))]
 
     return Network(model, [run(1, size, size, 77)] if wide else [run(1, 8, 8, 5), run(2, 7, 10, 9)])
 
@@ -136,4 +136,4 @@ class Decoder(nn.Module):
 def vae_decoder(wide: bool) -> Network:
     c, size = (128, 32) if wide else (8, 6)
     model = convert(randomise(Decoder(c)), [torch.randn(1, 4, size, size)], [[-1, 4, -1, -1]])
-    return Network(model, [[Draw((1, 4, size, size))], [Draw((2, 4, size - 1, size + 1))]])
+    return Network(model, [[RandomInput((1, 4, size, size))], [RandomInput((2, 4, size - 1, size + 1))]])

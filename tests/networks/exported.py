@@ -11,7 +11,7 @@ import transformers as hf
 from torch import nn
 
 from tests.networks import convolutional, recurrent
-from tests.networks.network import Draw, Network, ids, network, randomise
+from tests.networks.network import Network, RandomInput, ids, network, randomise
 
 
 class Pixels(nn.Module):
@@ -50,8 +50,8 @@ def exported(
     network(name)(builder)
 
 
-def squares(size: int, *batches: int) -> list[Sequence[Draw]]:
-    return [[Draw((n, 3, size, size))] for n in batches]
+def squares(size: int, *batches: int) -> list[Sequence[RandomInput]]:
+    return [[RandomInput((n, 3, size, size))] for n in batches]
 
 
 _SWIN = {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "image_size": 32, "patch_size": 2, "num_labels": 10}
@@ -65,7 +65,7 @@ _BERT = {
     "max_position_embeddings": 32,
 }
 _WORDS = torch.ones(2, 7, dtype=torch.long)
-_TEXTS = [[ids(2, 7, below=60), ids(2, 7, below=2)], [ids(3, 4, below=60), Draw((3, 4), 1, 2)]]
+_TEXTS = [[ids(2, 7, below=60), ids(2, 7, below=2)], [ids(3, 4, below=60), RandomInput((3, 4), 1, 2)]]
 
 exported("unet_exported", lambda: convolutional.UNet(4, 2, 3), [torch.randn(2, 3, 32, 32)], [0], squares(32, 1, 3))
 exported(

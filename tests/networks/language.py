@@ -11,14 +11,14 @@ import transformers as hf
 from openvino import opset13
 from openvino._offline_transformations import apply_make_stateful_transformation
 
-from tests.networks.network import Calling, Draw, Network, convert, exactly, ids, network, randomise
+from tests.networks.network import Calling, Network, RandomInput, convert, exactly, ids, network, randomise
 
 
 def long(*shape: int) -> torch.Tensor:
     return torch.ones(shape, dtype=torch.long)
 
 
-def padded(*lengths: int) -> Draw:
+def padded(*lengths: int) -> RandomInput:
     """The attention mask of sequences of these lengths, padded at the end."""
     return exactly([[int(i < n) for i in range(max(lengths))] for n in lengths])
 
@@ -102,7 +102,7 @@ def start_empty(model: ov.Model, order: ov.Node) -> None:
     model.validate_nodes_and_infer_types()
 
 
-def generating(words: int, spans: Sequence[tuple[int, Sequence[int]]]) -> list[list[Draw]]:
+def generating(words: int, spans: Sequence[tuple[int, Sequence[int]]]) -> list[list[RandomInput]]:
     """Runs of a decoder with a cache: (new tokens, order of the beams) one after the other."""
     runs, seen = [], 0
     for new, order in spans:
@@ -220,7 +220,7 @@ def whisper_encoder(wide: bool) -> Network:
     model = convert(
         Calling(module.model.encoder, lambda m, x: m(x).last_hidden_state), [torch.randn(1, bands, frames)], [[-1, bands, frames]]
     )
-    return Network(model, [[Draw((1, bands, frames))], [Draw((2, bands, frames))]][: 1 if wide else 2])
+    return Network(model, [[RandomInput((1, bands, frames))], [RandomInput((2, bands, frames))]][: 1 if wide else 2])
 
 
 @network("whisper_decoder")
@@ -234,4 +234,4 @@ def whisper_decoder(wide: bool) -> Network:
     width = config.d_model
     model = convert(Calling(module, call), [long(2, 4), torch.randn(2, 9, width)], [[-1, -1], [-1, -1, width]])
     spans = [(1, 16, 1500)] if wide else [(1, 3, 20), (2, 5, 11)]
-    return Network(model, [[ids(n, m, below=config.vocab_size), Draw((n, k, width))] for n, m, k in spans])
+    return Network(model, [[ids(n, m, below=config.vocab_size), RandomInput((n, k, width))] for n, m, k in spans])

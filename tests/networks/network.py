@@ -14,7 +14,7 @@ from torch import nn
 
 
 @dataclass(frozen=True)
-class Draw:
+class RandomInput:
     """One random input: integers in [low, high), floats uniform in the same range, or the values themselves."""
 
     shape: tuple[int, ...]
@@ -23,14 +23,14 @@ class Draw:
     values: list[Any] | None = None
 
 
-def ids(*shape: int, below: int) -> Draw:
+def ids(*shape: int, below: int) -> RandomInput:
     """Tokens."""
-    return Draw(shape, 0, below)
+    return RandomInput(shape, 0, below)
 
 
-def exactly(values: list[Any]) -> Draw:
+def exactly(values: list[Any]) -> RandomInput:
     """The values themselves."""
-    return Draw(tuple(torch.tensor(values).shape), values=values)
+    return RandomInput(tuple(torch.tensor(values).shape), values=values)
 
 
 @dataclass
@@ -39,12 +39,12 @@ class Network:
 
     Attributes:
         model: what openvino.convert_model gave.
-        runs: one sequence of draws, in the order of the model's inputs, for each run; state goes from run to run.
+        runs: one sequence of random inputs, in the order of the model's inputs, for each run; state goes from run to run.
         half: save with weights as f16.
     """
 
     model: ov.Model
-    runs: list[Sequence[Draw]]
+    runs: list[Sequence[RandomInput]]
     half: bool = False
 
 
@@ -63,13 +63,13 @@ def network(name: str) -> Callable[[Callable[[bool], Network]], Callable[[bool],
 
 
 def build(name: str, wide: bool, folder: Path) -> Path:
-    """Build one network and save its IR, with the draws of its inputs beside it."""
+    """Build one network and save its IR, with the specification of its random inputs beside it."""
     torch.manual_seed(0)
     made = BUILDERS[name](wide)
     path = folder / f"{name}.xml"
     folder.mkdir(parents=True, exist_ok=True)
     ov.save_model(made.model, path, compress_to_fp16=made.half)
-    path.with_suffix(".json").write_text(json.dumps({"runs": [[asdict(draw) for draw in run] for run in made.runs]}))
+    path.with_suffix(".json").write_text(json.dumps({"runs": [[asdict(spec) for spec in run] for run in made.runs]}))
     return path
 
 
@@ -96,14 +96,14 @@ def randomise(module: nn.Module) -> nn.Module:
                 continue
             noise = torch.randn(tensor.shape, generator=generator)
             if "running_var" in name:
-                drawn = 1 + 0.5 * torch.tanh(noise)
+                values = 1 + 0.5 * torch.tanh(noise)
             elif tensor.dim() > 1:
-                drawn = noise * (1.4 / max(tensor[0].numel(), 1) ** 0.5)
+                values = noise * (1.4 / max(tensor[0].numel(), 1) ** 0.5)
             elif name.endswith("weight"):
-                drawn = 1 + 0.1 * noise
+                values = 1 + 0.1 * noise
             else:
-                drawn = 0.1 * noise
-            tensor.copy_((drawn * 1024).round() / 1024)
+                values = 0.1 * noise
+            tensor.copy_((values * 1024).round() / 1024)
     return module.eval()
 
 

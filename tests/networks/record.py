@@ -1,6 +1,6 @@
 """Keep networks for the ordinary tests: ``python -m tests.networks.record DIR [names]``.
 
-Each becomes tests/data/networks/NAME.zip: the .xml and .bin as OpenVINO wrote them, the draws of the
+Each becomes tests/data/networks/NAME.zip: the .xml and .bin as OpenVINO wrote them, the random the
 inputs, and OpenVINO's outputs of every run. Needs openvino.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tests.networks.network import Draw, Network, convert, ids, network, randomise
+from tests.networks.network import Network, RandomInput, convert, ids, network, randomise
 
 
 class Tagger(nn.Module):
@@ -78,4 +78,4 @@ def scripted_loop(wide: bool) -> Network:
     hidden = 128 if wide else 8
     script = torch.jit.script(randomise(Stepping(hidden)))
     model = convert(script, [torch.randn(4, 2, hidden)], [[-1, -1, hidden]])
-    return Network(model, [[Draw((6, 2, hidden))], [Draw((1, 3, hidden))]])
+    return Network(model, [[RandomInput((6, 2, hidden))], [RandomInput((1, 3, hidden))]])

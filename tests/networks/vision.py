@@ -8,7 +8,7 @@ import torch
 import transformers as hf
 
 from tests.networks.convolutional import classifier
-from tests.networks.network import Calling, Draw, Network, convert, ids, network, randomise
+from tests.networks.network import Calling, Network, RandomInput, convert, ids, network, randomise
 
 
 def small(config: type[Any], wide: bool, attention: str, **sizes: Any) -> Any:
@@ -18,7 +18,7 @@ def small(config: type[Any], wide: bool, attention: str, **sizes: Any) -> Any:
 def squares(module: torch.nn.Module, size: int, wide: bool) -> Network:
     """Images of one size, any batch."""
     model = convert(module, [torch.randn(2, 3, size, size)], [[-1, 3, size, size]])
-    return Network(model, [[Draw((n, 3, size, size))] for n in ((1,) if wide else (1, 3))])
+    return Network(model, [[RandomInput((n, 3, size, size))] for n in ((1,) if wide else (1, 3))])
 
 
 _SIZES = {
@@ -69,7 +69,9 @@ def clip(wide: bool) -> Network:
     module = Calling(randomise(hf.CLIPModel(config)), lambda m, tokens, pixels: m(input_ids=tokens, pixel_values=pixels).logits_per_image)
     example = [torch.ones(2, 7, dtype=torch.long), torch.randn(3, 3, size, size)]
     model = convert(module, example, [[-1, -1], [-1, 3, size, size]])
-    return Network(model, [[ids(2, 7, below=words), Draw((1, 3, size, size))], [ids(3, 5, below=words), Draw((2, 3, size, size))]])
+    return Network(
+        model, [[ids(2, 7, below=words), RandomInput((1, 3, size, size))], [ids(3, 5, below=words), RandomInput((2, 3, size, size))]]
+    )
 
 
 @network("detr")
@@ -100,4 +102,4 @@ def detr(wide: bool) -> Network:
 
     size = 256 if wide else 64
     model = convert(Calling(randomise(hf.DetrForObjectDetection(config)), call), [torch.randn(1, 3, size, size)], [[-1, 3, -1, -1]])
-    return Network(model, [[Draw((1, 3, size, size))], [Draw((2, 3, size, size + 32))]])
+    return Network(model, [[RandomInput((1, 3, size, size))], [RandomInput((2, 3, size, size + 32))]])

@@ -16,7 +16,7 @@ from irexec.errors import IrexecError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, high, low, shape_text, span
 from irexec.ir.shape_text import parse_shape
 from tests.oracle import openvino_runner as openvino
-from tests.oracle.draw import Draw
+from tests.oracle.case_generator import CaseGenerator
 from tests.oracle.explained import reason
 from tests.support.cases import Case
 from tests.support.laws import COUNTED_BY_LENGTH, assert_same, exact_facts, infer, kernel, read_only
@@ -29,7 +29,7 @@ Shapes = Mapping[int, PartialShape]
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a draw came out, and why where that is to be told."""
+    """The outcome of a random case, with the reason of a difference."""
 
     kind: str
     why: str = ""
@@ -39,16 +39,16 @@ class Differs(Exception):
     """irexec and OpenVINO do not say the same."""
 
 
-def judge(row: Case, d: Draw, asking: Callable[[], None]) -> Verdict:
+def judge(row: Case, gen: CaseGenerator, asking: Callable[[], None]) -> Verdict:
     """The verdict on a row; ``asking`` is called before OpenVINO, which may not come back."""
     try:
-        return _judge(row, d, asking)
+        return _judge(row, gen, asking)
     except Differs as error:
         known = reason(row, str(error))
         return Verdict(EXPLAINED, known) if known else Verdict(DIFFERS, f"{error}\n    {describe(row)}")
 
 
-def _judge(row: Case, d: Draw, asking: Callable[[], None]) -> Verdict:
+def _judge(row: Case, gen: CaseGenerator, asking: Callable[[], None]) -> Verdict:
     try:
         facts = infer(row, exact_facts(row))
         ours = kernel(row, read_only(row))
@@ -57,14 +57,14 @@ def _judge(row: Case, d: Draw, asking: Callable[[], None]) -> Verdict:
         return _refused(row, str(error))
     for fact, array in zip(facts, ours, strict=True):
         _hold(fact.admits(array), f"facts: {fact} does not admit the kernel's {array.dtype}{list(array.shape)}")
-    forms = list(_forms(row, d))
+    forms = list(_forms(row, gen))
     asking()
     loaded = next((shapes for shapes in forms if _reads(row, shapes)), None)
     if loaded is None:
         return Verdict(THEY_REFUSE, _objection(row, {}))
     noted: list[str] = []
     results = _through_a_file(row, loaded, ours, noted)
-    for loose in (_loosened(row, d), _loosened(row, d)):
+    for loose in (_loosened(row, gen), _loosened(row, gen)):
         if _reads(row, loose):
             _same_values(_through_a_file(row, loose, ours, noted), results, row, "values where less is known")
     why = _compared(row, loaded, results)
@@ -87,27 +87,27 @@ def _refused(row: Case, why: str) -> Verdict:
     return Verdict(BOTH_REFUSE, why)
 
 
-def _forms(row: Case, d: Draw) -> Iterator[Shapes]:
+def _forms(row: Case, gen: CaseGenerator) -> Iterator[Shapes]:
     """Which inputs are Parameters: any; or the first, as where attributes have become inputs; or none."""
     count = len(row.inputs)
     most = count - 1 if row.type in COUNTED_BY_LENGTH else count
-    drawn = d.pick([0], range(most), [i for i in range(most) if d.chance()])
-    for chosen in (drawn, range(min(count, 1)), ()):
+    random_axes = gen.pick([0], range(most), [i for i in range(most) if gen.chance()])
+    for chosen in (random_axes, range(min(count, 1)), ()):
         yield {i: row.inputs[i].array.shape for i in chosen if i < count}
 
 
-def _loosened(row: Case, d: Draw) -> Shapes:
+def _loosened(row: Case, gen: CaseGenerator) -> Shapes:
     """Parameters of shapes of which little is known: the first input mostly, the others less often."""
     counted = row.type in COUNTED_BY_LENGTH
-    chosen = [i for i in range(len(row.inputs)) if d.chance(0.25 if i else 0.9) and not (counted and i == len(row.inputs) - 1)]
-    return {i: _loose(row.inputs[i].array.shape, d) for i in chosen}
+    chosen = [i for i in range(len(row.inputs)) if gen.chance(0.25 if i else 0.9) and not (counted and i == len(row.inputs) - 1)]
+    return {i: _loose(row.inputs[i].array.shape, gen) for i in chosen}
 
 
-def _loose(shape: tuple[int, ...], d: Draw) -> PartialShape:
-    if d.chance(0.12):
+def _loose(shape: tuple[int, ...], gen: CaseGenerator) -> PartialShape:
+    if gen.chance(0.12):
         return None
-    around = [span(max(size - d.size(0, 2), 0), size + d.size(0, 3)) for size in shape]
-    return tuple(d.pick(size, size, ANY, near, Dim(low(near))) for size, near in zip(shape, around, strict=True))
+    around = [span(max(size - gen.size(0, 2), 0), size + gen.size(0, 3)) for size in shape]
+    return tuple(gen.pick(size, size, ANY, near, Dim(low(near))) for size, near in zip(shape, around, strict=True))
 
 
 def _reads(row: Case, shapes: Shapes) -> bool:

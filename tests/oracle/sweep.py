@@ -2,8 +2,8 @@
 
     python -m tests.oracle.sweep [--seed N] [--count 50] [--only Type[-since]] [--time SECONDS]
 
-Every draw has a seed of its own, counted from ``--seed`` on, so that ``--only Type-since --seed N --count 1`` shows a difference
-again. tests/oracle/judge.py says what is compared. Draws run in processes of their own, since OpenVINO may take one down or hang.
+Every random case has a seed of its own, counted from ``--seed`` on, so that ``--only Type-since --seed N --count 1`` shows a difference
+again. tests/oracle/judge.py says what is compared. Generators run in processes of their own, since OpenVINO may take one down or hang.
 Exit 1 if anything differs that tests/oracle/explained.py does not explain.
 """
 
@@ -33,16 +33,16 @@ def serve(pipe: Connection) -> None:
     """In a process of its own: judge what is asked for, until there is no more."""
     import numpy as np
 
-    from tests.oracle.draw import Draw
-    from tests.oracle.draws import draws
+    from tests.oracle.case_generator import CaseGenerator
     from tests.oracle.judge import DIFFERS, Verdict, judge
+    from tests.oracle.random_cases import random_cases
 
-    table = draws()
+    table = random_cases()
     while (asked := pipe.recv()) is not None:
         type, since, seed = asked
         rng = np.random.default_rng([zlib.crc32(f"{type}-{since}".encode()), seed])
         try:
-            verdict = judge(table[type, since](rng), Draw(rng), lambda: pipe.send("asking"))
+            verdict = judge(table[type, since](rng), CaseGenerator(rng), lambda: pipe.send("asking"))
         except Exception:
             verdict = Verdict(DIFFERS, f"raised:\n{traceback.format_exc(limit=-4)}")
         pipe.send((verdict.kind, verdict.why))
@@ -90,7 +90,7 @@ class Worker:
 
 @dataclass
 class Report:
-    """What came of the draws of one pair."""
+    """The outcomes of the random cases of one pair."""
 
     pair: Pair
     count: Counter[str] = field(default_factory=Counter)
@@ -147,9 +147,9 @@ def sweep(pairs: list[Pair], seeds: range, seconds: float, workers: int) -> Iter
 
 
 def chosen(only: str) -> list[Pair]:
-    from tests.oracle.draws import draws
+    from tests.oracle.random_cases import random_cases
 
-    return [pair for pair in sorted(draws()) if not only or only in (pair[0], f"{pair[0]}-{pair[1]}")]
+    return [pair for pair in sorted(random_cases()) if not only or only in (pair[0], f"{pair[0]}-{pair[1]}")]
 
 
 def main() -> None:
@@ -164,7 +164,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     pairs = chosen(arguments.only)
     if not pairs:
-        sys.exit(f"nothing is drawn for {arguments.only}")
+        sys.exit(f"there are no random cases of {arguments.only}")
     total: Counter[str] = Counter()
     for report in sweep(pairs, range(arguments.seed, arguments.seed + arguments.count), arguments.time, arguments.workers):
         print("\n".join(report.lines(arguments.verbose)), flush=True)

@@ -13,18 +13,18 @@ from irexec import Port
 
 
 def feeds(path: Path, ports: Sequence[Port]) -> list[list[np.ndarray]]:
-    """The inputs of each run, drawn as the .json beside the .xml says."""
+    """The inputs of each run, random as the .json beside the .xml says."""
     runs = json.loads(path.with_suffix(".json").read_text())["runs"]
     rng = np.random.default_rng(7)
-    return [[_drawn(draw, port.element.carrier, rng) for draw, port in zip(run, ports, strict=True)] for run in runs]
+    return [[_random_input(spec, port.element.carrier, rng) for spec, port in zip(run, ports, strict=True)] for run in runs]
 
 
-def _drawn(draw: dict[str, Any], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    if draw["values"] is not None:
-        return np.array(draw["values"], dtype).reshape(draw["shape"])
+def _random_input(spec: dict[str, Any], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    if spec["values"] is not None:
+        return np.array(spec["values"], dtype).reshape(spec["shape"])
     if dtype.kind in "iu":
-        return rng.integers(int(draw["low"]), int(draw["high"]), draw["shape"]).astype(dtype)
-    return rng.uniform(draw["low"], draw["high"], draw["shape"]).astype(dtype)
+        return rng.integers(int(spec["low"]), int(spec["high"]), spec["shape"]).astype(dtype)
+    return rng.uniform(spec["low"], spec["high"], spec["shape"]).astype(dtype)
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -1,11 +1,11 @@
-"""What the draws share: random shapes, element types, axes and attributes, small enough for thousands of models.
+"""What random cases are made of: random shapes, element types, axes and attributes, small enough for thousands of models.
 
-DRAWS = Table()
+RANDOM_CASES = Table()
 
-@DRAWS.row(("Gather", 7), ("Gather", 8))
-def gather(d: Draw, type: str, since: int) -> Case:
-    data = d.shape(1, 4)
-    return case(type, since, d.tensor(data), d.indices(data[0], d.shape(0, 2)), 0, id="drawn")
+@RANDOM_CASES.row(("Gather", 7), ("Gather", 8))
+def gather(gen: CaseGenerator, type: str, since: int) -> Case:
+    data = gen.shape(1, 4)
+    return case(type, since, gen.tensor(data), gen.indices(data[0], gen.shape(0, 2)), 0, id="random")
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.oracle.draws import Draws
+from tests.oracle.random_cases import Generators
 from tests.support.cases import Case, Typed, case, typed
 
 FLOATS = ("f32", "f32", "f16", "bf16", "f64")
@@ -29,7 +29,7 @@ _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
 Shape = list[int]
 
 
-class Draw:
+class CaseGenerator:
     """Random choices from one generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -81,17 +81,17 @@ class Draw:
 
     def steps(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS, low: float = -5, high: float = 5) -> Typed:
         """As ``tensor``, but floats are multiples of a half, so that some are equal."""
-        drawn = self.tensor(shape, kinds, low, high)
-        return typed(drawn.element.name, np.rint(drawn.array * 2) / 2) if drawn.array.dtype.kind == "f" else drawn
+        made = self.tensor(shape, kinds, low, high)
+        return typed(made.element.name, np.rint(made.array * 2) / 2) if made.array.dtype.kind == "f" else made
 
     def special(self, shape: Sequence[int], kinds: Sequence[str] | str = FLOATS, low: float = -5, high: float = 5) -> Typed:
-        """As ``tensor``, but some floats are infinities, NaN, zeros and ones, in a third of the draws."""
-        drawn = self.tensor(shape, kinds, low, high)
+        """As ``tensor``, but some floats are infinities, NaN, zeros and ones, in a third of the cases."""
+        made = self.tensor(shape, kinds, low, high)
         # The plugin computes f64 in f32, and makes infinities its largest number.
-        if drawn.array.dtype.kind != "f" or drawn.element.name == "f64" or self.chance(0.67):
-            return drawn
+        if made.array.dtype.kind != "f" or made.element.name == "f64" or self.chance(0.67):
+            return made
         odd = np.array(_SPECIAL)[self.rng.integers(0, len(_SPECIAL), shape)]
-        return typed(drawn.element.name, np.where(self.rng.random(shape) < 0.3, odd, drawn.array))
+        return typed(made.element.name, np.where(self.rng.random(shape) < 0.3, odd, made.array))
 
     def distinct(self, shape: Sequence[int], kinds: Sequence[str] | str = NUMBERS) -> Typed:
         """Numbers of which no two are equal."""
@@ -128,23 +128,23 @@ class Draw:
         }
 
 
-Drawn = Callable[[Draw, str, int], Case]
+CaseFunction = Callable[[CaseGenerator, str, int], Case]
 
 
-def _drawn(function: Drawn, type: str, since: int, rng: np.random.Generator) -> Case:
-    return function(Draw(rng), type, since)
+def _make(function: CaseFunction, type: str, since: int, rng: np.random.Generator) -> Case:
+    return function(CaseGenerator(rng), type, since)
 
 
-class Table(Draws):
-    """The draws of a family, by type and version."""
+class Table(Generators):
+    """The random cases of a family, by type and version."""
 
-    def row(self, *pairs: tuple[str, int]) -> Callable[[Drawn], Drawn]:
-        """Decorator: the function draws these types and versions."""
+    def row(self, *pairs: tuple[str, int]) -> Callable[[CaseFunction], CaseFunction]:
+        """Decorator: the function makes cases of these types and versions."""
 
-        def register(function: Drawn) -> Drawn:
+        def register(function: CaseFunction) -> CaseFunction:
             for type, since in pairs:
-                assert (type, since) not in self, f"{type}-{since} is drawn twice"
-                self[type, since] = functools.partial(_drawn, function, type, since)
+                assert (type, since) not in self, f"{type}-{since} is registered twice"
+                self[type, since] = functools.partial(_make, function, type, since)
             return function
 
         return register
@@ -152,4 +152,4 @@ class Table(Draws):
 
 def model(type: str, since: int, *inputs: Typed | None, **attributes: Any) -> Case:
     """One operation; attributes are Python values, None ones are left out."""
-    return case(type, since, *inputs, id="drawn", **{name: value for name, value in attributes.items() if value is not None})
+    return case(type, since, *inputs, id="random", **{name: value for name, value in attributes.items() if value is not None})

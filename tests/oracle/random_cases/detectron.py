@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.oracle.draws.proposals import boxes, scores
+from tests.oracle.random_cases.proposals import boxes, scores
 from tests.support.cases import Case, case, typed
 
 
@@ -21,7 +21,7 @@ def prior_grid_6(rng: np.random.Generator) -> Case:
         "ExperimentalDetectronPriorGridGenerator", 6, typed(kind, rng.uniform(-20, 20, (rng.integers(1, 4), 4))),
         typed(kind, np.zeros((1, 2, h, w))), typed(kind, np.zeros((1, 3, rng.integers(10, 90), rng.integers(10, 90)))),
         flatten=str(rng.choice(["true", "false"])), h=str(rng.choice([0, h])), w=str(rng.choice([0, w])),
-        stride_x=str(rng.choice([0, 4, 2.5])), stride_y=str(rng.choice([0, 8, 1.25])), id="drawn",
+        stride_x=str(rng.choice([0, 4, 2.5])), stride_y=str(rng.choice([0, 8, 1.25])), id="random",
     )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def single_image_6(rng: np.random.Generator) -> Case:
         "ExperimentalDetectronGenerateProposalsSingleImage", 6, typed(kind, [rng.integers(60, 150), rng.integers(60, 150), 1]),
         typed(kind, boxes(rng, h * w * a, 60)), typed(kind, rng.uniform(-0.5, 0.5, (4 * a, h, w))), typed(kind, scores(rng, a, h, w)),
         min_size=str(rng.choice([0, 0.5])), nms_threshold=str(rng.choice([0.2, 0.5, 0.7])), pre_nms_count=str(rng.choice([8, 30, 1000])),
-        post_nms_count=str(rng.integers(1, 12)), id="drawn",
+        post_nms_count=str(rng.integers(1, 12)), id="random",
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def detection_output_6(rng: np.random.Generator) -> Case:
         score_threshold=str(rng.choice([0, 0.01, 0.02])), nms_threshold=str(rng.choice([0.2, 0.5, 0.7])), num_classes=str(classes),
         post_nms_count=str(rng.choice([-1, 2, 100])), max_detections_per_image=str(rng.integers(1, 20)),
         class_agnostic_box_regression=str(rng.choice(["true", "false"])), max_delta_log_wh=str(rng.choice([0.1, 4.135])),
-        deltas_weights=str(rng.choice(["10, 10, 5, 5", "1, 2, 3, 4"])), id="drawn",
+        deltas_weights=str(rng.choice(["10, 10, 5, 5", "1, 2, 3, 4"])), id="random",
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def roi_feature_extractor_6(rng: np.random.Generator) -> Case:
     return case(
         "ExperimentalDetectronROIFeatureExtractor", 6, typed(kind, np.round(rois)), *maps,
         output_size=str(rng.integers(1, 5)), sampling_ratio=str(rng.integers(0, 4)), pyramid_scales="16, 32, 64",
-        aligned=str(rng.choice(["true", "false"])), id="drawn",
+        aligned=str(rng.choice(["true", "false"])), id="random",
     )  # fmt: skip
 
 
@@ -67,11 +67,11 @@ def top_k_rois_6(rng: np.random.Generator) -> Case:
     n, kind = int(rng.integers(1, 12)), _kind(rng)
     return case(
         "ExperimentalDetectronTopKROIs", 6, typed(kind, boxes(rng, n)), typed(kind, scores(rng, n)), max_rois=str(rng.integers(1, n + 1)),
-        id="drawn",
+        id="random",
     )  # fmt: skip
 
 
-DRAWS = {
+RANDOM_CASES = {
     ("ExperimentalDetectronPriorGridGenerator", 6): prior_grid_6,
     ("ExperimentalDetectronGenerateProposalsSingleImage", 6): single_image_6,
     ("ExperimentalDetectronDetectionOutput", 6): detection_output_6,

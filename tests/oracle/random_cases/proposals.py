@@ -33,7 +33,7 @@ def proposal(rng: np.random.Generator, since: int) -> Case:
         ratio=", ".join(map(str, ratios)), scale=", ".join(map(str, scales)), clip_before_nms=str(rng.choice(["true", "false"])),
         clip_after_nms=str(rng.choice(["true", "false"])), normalize=str(rng.choice(["true", "false"])),
         box_size_scale=str(rng.choice([1, 5])), box_coordinate_scale=str(rng.choice([1, 10])),
-        framework=str(rng.choice(["", "tensorflow"])), id="drawn",
+        framework=str(rng.choice(["", "tensorflow"])), id="random",
     )  # fmt: skip
 
 
@@ -60,8 +60,8 @@ def generate_proposals_9(rng: np.random.Generator) -> Case:
         typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * a, h, w))), typed(kind, scores(rng, n, a, h, w)),
         min_size=str(rng.choice([0, 4, 10.5])), nms_threshold=str(rng.choice([0.2, 0.5, 0.7])), pre_nms_count=str(rng.choice([8, 30, 1000])),
         post_nms_count=str(rng.integers(1, 10)), normalized=str(rng.choice(["true", "false"])),
-        roi_num_type=str(rng.choice(["i32", "i64"])), id="drawn",
+        roi_num_type=str(rng.choice(["i32", "i64"])), id="random",
     )  # fmt: skip
 
 
-DRAWS = {("Proposal", 1): proposal_1, ("Proposal", 4): proposal_4, ("GenerateProposals", 9): generate_proposals_9}
+RANDOM_CASES = {("Proposal", 1): proposal_1, ("Proposal", 4): proposal_4, ("GenerateProposals", 9): generate_proposals_9}

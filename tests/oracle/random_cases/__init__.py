@@ -1,4 +1,4 @@
-"""Random models of one operation, by family: every module has DRAWS, from (type, since) to a function of a generator."""
+"""Random models of one operation, by family: every module has RANDOM_CASES, from (type, since) to a function of a generator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.support.cases import Case
 
-Draws = dict[tuple[str, int], Callable[[np.random.Generator], Case]]
+Generators = dict[tuple[str, int], Callable[[np.random.Generator], Case]]
 
 # What a model of one operation cannot show: graphs with bodies and state have tests of their own.
 EXEMPT = {
@@ -27,11 +27,11 @@ EXEMPT = {
 }
 
 
-def draws() -> Draws:
-    """Every draw, by type and the opset in which the version first appeared."""
-    found: Draws = {}
+def random_cases() -> Generators:
+    """Every function that makes a random case, by type and the opset in which the version first appeared."""
+    found: Generators = {}
     for module in pkgutil.iter_modules(__path__):
-        table: Draws = importlib.import_module(f"{__name__}.{module.name}").DRAWS
-        assert not found.keys() & table.keys(), f"{module.name} draws again what another module draws: {found.keys() & table.keys()}"
+        table: Generators = importlib.import_module(f"{__name__}.{module.name}").RANDOM_CASES
+        assert not found.keys() & table.keys(), f"{module.name} makes cases that another module makes too: {found.keys() & table.keys()}"
         found.update(table)
     return found

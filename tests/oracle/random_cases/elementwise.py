@@ -1,0 +1,205 @@
+"""Arithmetic, comparison, logic, one-input functions and activations."""
+
+from __future__ import annotations
+
+import math
+
+from tests.oracle.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
+from tests.support.cases import Case, Typed, typed
+
+RANDOM_CASES = Table()
+_ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDifference")
+_QUOTIENTS = ("Divide", "Mod", "FloorMod")
+_COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
+_WIDE = (*FLOATS, *INTEGERS)
+
+
+def _shapes(gen: CaseGenerator) -> tuple[Shape, Shape, str | None]:
+    """Two shapes and how they broadcast."""
+    mode = gen.pick(None, "numpy", "numpy", "none", "pdpd")
+    if mode == "none":
+        shape = gen.shape()
+        return shape, shape, mode
+    if mode == "pdpd":
+        # Only what aligns at the front: the axis itself is not written.
+        first = gen.shape(1)
+        return first, first[: gen.size(0, len(first))], mode
+    return *gen.pair(), mode
+
+
+def _divisor(divisor: Typed) -> Typed:
+    """Integers are not divided by 0, nor the least of them by -1."""
+    if divisor.array.dtype.kind == "f":
+        return divisor
+    array = divisor.array.copy()
+    array[(array == 0) | (array == -1 if array.dtype.kind == "i" else False)] = 3
+    return Typed(divisor.element, array)
+
+
+@RANDOM_CASES.row(*((type, 1) for type in (*_ARITHMETIC, *_COMPARISONS)))
+def binary(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    kind = gen.pick(*_WIDE, *(("boolean",) if type in ("Equal", "NotEqual") else ()))
+    random_tensor = gen.special if gen.chance() else gen.steps
+    return model(type, since, random_tensor(a, kind), random_tensor(b, kind), auto_broadcast=mode)
+
+
+@RANDOM_CASES.row(*((type, 1) for type in _QUOTIENTS))
+def quotient(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    kind = gen.pick(*_WIDE)
+    extra = {"m_pythondiv": gen.pick(None, True, False)} if type == "Divide" else {}
+    return model(type, since, gen.steps(a, kind, -20, 20), _divisor(gen.steps(b, kind, -6, 6)), auto_broadcast=mode, **extra)
+
+
+@RANDOM_CASES.row(("Power", 1))
+def power(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    kind = gen.pick(*_WIDE)
+    return model(type, since, gen.steps(a, kind, -4, 4), gen.steps(b, kind, 0 if kind[0] in "iu" else -3, 3), auto_broadcast=mode)
+
+
+@RANDOM_CASES.row(("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 1), ("Xor", 1))
+def logical(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    return model(type, since, gen.tensor(a, "boolean"), gen.tensor(b, "boolean"), auto_broadcast=mode)
+
+
+@RANDOM_CASES.row(("BitwiseAnd", 13), ("BitwiseOr", 13), ("BitwiseXor", 13))
+def bitwise(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    kind = gen.pick(*INTEGERS, "boolean")
+    return model(type, since, gen.tensor(a, kind, -100, 100), gen.tensor(b, kind, -100, 100), auto_broadcast=mode)
+
+
+@RANDOM_CASES.row(("BitwiseLeftShift", 15), ("BitwiseRightShift", 15))
+def shift(gen: CaseGenerator, type: str, since: int) -> Case:
+    a, b, mode = _shapes(gen)
+    kind = gen.pick(*INTEGERS)
+    return model(type, since, gen.tensor(a, kind, 0, 100), gen.tensor(b, kind, 0, 6), auto_broadcast=mode)
+
+
+@RANDOM_CASES.row(("LogicalNot", 1), ("BitwiseNot", 13))
+def negation(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.tensor(gen.shape(), "boolean" if type == "LogicalNot" else (*INTEGERS, "boolean")))
+
+
+@RANDOM_CASES.row(("Select", 1))
+def select(gen: CaseGenerator, type: str, since: int) -> Case:
+    whole = gen.shape()
+    mode = gen.pick(None, "numpy", "none", "pdpd")
+    kind = gen.pick(*_WIDE, "boolean")
+    if mode == "none":
+        shapes = [whole] * 3
+    elif mode == "pdpd":
+        shapes = [whole, whole, gen.pick(whole, [1] * len(whole))]
+    else:
+        shapes = [gen.shrunk(whole), gen.shrunk(whole), gen.shrunk(whole)]
+    condition, then, otherwise = shapes
+    return model(type, since, gen.tensor(condition, "boolean"), gen.tensor(then, kind), gen.tensor(otherwise, kind), auto_broadcast=mode)
+
+
+_EVERYWHERE = {
+    "Abs": 1, "Ceiling": 1, "Floor": 1, "Negative": 1, "Relu": 1, "Sign": 1,
+}  # fmt: skip
+# Functions whose results of integers are rounded.
+_ROUNDED = {
+    "Atan": 1, "Asinh": 4, "Cos": 1, "Cosh": 1, "Erf": 1, "Exp": 1, "HSigmoid": 5, "HSwish": 4, "Sigmoid": 1,
+    "Sin": 1, "Sinh": 1, "Tan": 1, "Tanh": 1,
+}  # fmt: skip
+_OF_FLOATS = {"Mish": 4, "SoftPlus": 4, "SoftSign": 9, "Gelu": 2, "IsFinite": 10, "IsNaN": 10}
+# The values for which the function is defined; it takes integers too.
+_BETWEEN = {
+    ("Acos", 1): (-1, 1),
+    ("Asin", 1): (-1, 1),
+    ("Atanh", 4): (-0.99, 0.99),
+    ("Acosh", 4): (1, 9),
+    ("Log", 1): (0.01, 9),
+    ("Sqrt", 1): (0, 9),
+}
+
+
+@RANDOM_CASES.row(*_EVERYWHERE.items())
+def of_numbers(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.special(gen.shape(), NUMBERS))
+
+
+@RANDOM_CASES.row(*_OF_FLOATS.items())
+def of_floats(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.special(gen.shape(), low=-8, high=8))
+
+
+@RANDOM_CASES.row(*_ROUNDED.items())
+def rounded(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.special(gen.shape(), _WIDE, low=-8, high=8))
+
+
+@RANDOM_CASES.row(*_BETWEEN)
+def between(gen: CaseGenerator, type: str, since: int) -> Case:
+    low, high = _BETWEEN[type, since]
+    kind = gen.pick(*_WIDE)
+    if kind in INTEGERS:
+        return model(type, since, gen.tensor(gen.shape(), kind, math.ceil(low), math.floor(high)))
+    return model(type, since, gen.special(gen.shape(), kind, low, high))
+
+
+@RANDOM_CASES.row(("Round", 5))
+def rounding(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(
+        type, since, gen.pick(gen.special, gen.steps)(gen.shape(), NUMBERS), mode=gen.pick(None, "half_to_even", "half_away_from_zero")
+    )
+
+
+@RANDOM_CASES.row(("IsInf", 10))
+def infinite(gen: CaseGenerator, type: str, since: int) -> Case:
+    sides = {f"detect_{side}": gen.pick(None, True, False) for side in ("negative", "positive")}
+    return model(type, since, gen.special(gen.shape()), **sides)
+
+
+@RANDOM_CASES.row(("Gelu", 7))
+def gelu(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.special(gen.shape()), approximation_mode=gen.pick(None, "erf", "tanh", "ERF", "TANH"))
+
+
+@RANDOM_CASES.row(("Elu", 1))
+def elu(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.special(gen.shape(), _WIDE), alpha=gen.pick(0.5, 1.0, 2.5, 0.0))
+
+
+@RANDOM_CASES.row(("Clamp", 1))
+def clamp(gen: CaseGenerator, type: str, since: int) -> Case:
+    low, high = gen.pick((-1.0, 2.0), (-2.5, 0.5), (0.0, 6.0), (float("-inf"), 3.0), (-1.0, float("inf")), (0.3, 1.7))
+    return model(type, since, gen.special(gen.shape(), NUMBERS), min=low, max=high)
+
+
+@RANDOM_CASES.row(("Swish", 4))
+def swish(gen: CaseGenerator, type: str, since: int) -> Case:
+    data = gen.special(gen.shape())
+    beta = typed(data.element.name, gen.pick(0.5, 1.0, -2.0)) if gen.chance() else None
+    return model(type, since, data, beta)
+
+
+@RANDOM_CASES.row(("HardSigmoid", 1), ("Selu", 1))
+def two_constants(gen: CaseGenerator, type: str, since: int) -> Case:
+    data = gen.special(gen.shape(), _WIDE if type == "HardSigmoid" else FLOATS)
+    kind = data.element.name
+    first, second = gen.pick(
+        *((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1)) if kind in INTEGERS else ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
+    )
+    one = gen.chance(0.2) and type == "Selu"
+    return model(type, since, data, typed(kind, [first] if one else first), typed(kind, [second] if one else second))
+
+
+@RANDOM_CASES.row(("PRelu", 1))
+def prelu(gen: CaseGenerator, type: str, since: int) -> Case:
+    data = gen.special(gen.shape(1, 4, 0), _WIDE)
+    shape = list(data.array.shape)
+    slopes = [[1], gen.shrunk(shape), shape[-1:], *([shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]] if len(shape) > 1 else [])]
+    return model(type, since, data, gen.tensor(gen.pick(*slopes), data.element.name))
+
+
+@RANDOM_CASES.row(("Softmax", 1), ("Softmax", 8), ("LogSoftmax", 5))
+def softmax(gen: CaseGenerator, type: str, since: int) -> Case:
+    shape = gen.shape(1)
+    axis = gen.size(0, len(shape) - 1) if (type, since) == ("Softmax", 1) else gen.axis(len(shape))
+    return model(type, since, gen.tensor(shape, FLOATS, -9, 9), axis=axis)
