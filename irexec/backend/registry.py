@@ -42,5 +42,5 @@ def fast_kernel(type: str, since: int | str) -> Callable[[Builder], Builder]:
 def find_fast_kernel(definition: OpDef, inputs: Sequence[Fact], attributes: Mapping[str, Any]) -> Callable[..., Any] | None:
     """A fast kernel of the operation for inputs of these facts; None if the reference kernel is to run."""
     loader.load()
-    builder = _BUILDERS.get((definition.type, definition.since), definition.bind_rule)
+    builder = _BUILDERS.get((definition.type, definition.since))
     return None if builder is None else builder(*inputs, **attributes)

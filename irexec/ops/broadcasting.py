@@ -151,6 +151,8 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: PadMode) -> np.ndarray:
     pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
+    largest = max((max(pair) for pair in pairs), default=0)
+    check(largest <= np.iinfo(np.intp).max, f"a pad of {largest} is more than an axis can have")
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "constant":
         default = "" if data.dtype == object else np.zeros((), data.dtype)

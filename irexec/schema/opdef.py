@@ -87,16 +87,10 @@ class OpDef:
     ignores: tuple[str, ...] = ()
     shape_function: Callable[..., Any] = field(init=False, repr=False)
     first_output_kernel: Callable[..., Any] | None = None
-    bind_rule: Callable[..., Any] | None = None
 
     def shape_rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: ``rule`` is the shape rule of this operation."""
         self.shape_function = rule
-        return rule
-
-    def bind(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: ``rule`` builds a fast kernel; moving to irexec.backend."""
-        self.bind_rule = rule
         return rule
 
     def first_output_only(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
