@@ -1,6 +1,6 @@
 """Fast kernels of activations made of several functions, by blocks that stay in cache from one function to the next.
 
-Elements are compared with an array of zeros rather than with one number, for which NumPy is four times faster.
+Elements are compared with an array of zeros rather than with a scalar, for which NumPy is four times faster.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _half_of_x_times_1_plus(x: np.ndarray, out: np.ndarray) -> None:
 
 @fast_kernel("Relu", since=1)
 def _relu_1(data: Fact) -> Kernel | None:
-    """NumPy clips several times faster than it takes the maximum with one number."""
+    """NumPy clips several times faster than it takes the maximum with a scalar."""
     if data.element is None or not data.element.is_float:
         return None
     return lambda x: np.clip(x, 0, np.inf)

@@ -10,7 +10,7 @@ from irexec.schema.elementwise import define
 from irexec.schema.inputs import ANY_TYPE, FloatTensor
 from irexec.schema.registry import op
 
-define("Equal", 1, np.equal, "Whether a = b; NaN equals nothing.", elements=ANY_TYPE, result=BOOLEAN)
+define("Equal", 1, np.equal, "Whether a = b; false where either is NaN.", elements=ANY_TYPE, result=BOOLEAN)
 define("NotEqual", 1, np.not_equal, "Whether a differs from b.", elements=ANY_TYPE, result=BOOLEAN)
 define("Less", 1, np.less, "Whether a < b.", elements=ANY_TYPE, result=BOOLEAN)
 define("LessEqual", 1, np.less_equal, "Whether a <= b.", elements=ANY_TYPE, result=BOOLEAN)

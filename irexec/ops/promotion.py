@@ -88,7 +88,7 @@ def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe:
         return real
     if pytorch and scalars[0] != scalars[1]:
         tensor, scalar = (second, first) if scalars[0] else (first, second)
-        check(unsafe or _holds(tensor, scalar), f"a scalar of {scalar} cannot safely be promoted to {tensor}")
+        check(unsafe or _fits(tensor, scalar), f"a scalar of {scalar} cannot safely be promoted to {tensor}")
         return tensor
     if first.kind != second.kind:
         signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
@@ -100,7 +100,7 @@ def _common(first: Element, second: Element, scalars: tuple[bool, bool], unsafe:
     return element(wider or "f32")
 
 
-def _holds(to: Element, small: Element) -> bool:
+def _fits(to: Element, small: Element) -> bool:
     """Whether a scalar type fits a tensor's type by OpenVINO's rule: an unsigned scalar in a signed type of at least half its width."""
     signed, sign = (one.kind != "unsigned" for one in (to, small))
     return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)

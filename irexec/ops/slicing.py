@@ -44,7 +44,7 @@ def _region(sizes: Sequence[int], start: np.ndarray, stop: np.ndarray, step: np.
 def _slice(first: int | None, last: int | None, stride: int, size: int) -> slice:
     """NumPy's slice for bounds as OpenVINO clips them; None is an open bound.
 
-    A start before the axis means its first element; with a negative step NumPy would take nothing.
+    A start before the axis means its first element; with a negative step NumPy's slice would be empty.
     """
     if stride < 0 and first is not None and first < -size:
         first = 0

@@ -267,7 +267,7 @@ def sparse_fill_empty_rows_16(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The indices and values of a sparse matrix in row-major order, with ``default_value`` at column 0 of empty rows.
 
-    ``indices`` are [count, 2]; the third result says which rows were empty. Source: SparseFillEmptyRows-16.
+    ``indices`` are [count, 2]; the third result is true for the rows that were empty. Source: SparseFillEmptyRows-16.
     """
     rows = np.arange(int(dense_shape[0]))
     is_empty = ~np.isin(rows, indices[:, 0])

@@ -22,13 +22,13 @@ def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: B
     """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source: StringTensorPack-15."""
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
     check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
-    whole = symbols.tobytes()
-    texts = np.empty(begins.size, object)
+    encoded = symbols.tobytes()
+    strings = np.empty(begins.size, object)
     try:
-        texts[:] = [whole[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
+        strings[:] = [encoded[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
     except UnicodeDecodeError as error:
         raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a string") from None
-    return texts.reshape(begins.shape)
+    return strings.reshape(begins.shape)
 
 
 @string_tensor_pack_15.shape_rule
@@ -43,15 +43,15 @@ def string_tensor_unpack_15(data: StringTensor) -> tuple[np.ndarray, np.ndarray,
 
     Source: StringTensorUnpack-15.
     """
-    texts = [str(text).encode() for text in data.ravel().tolist()]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int32).reshape(data.shape)
-    lengths = np.array([len(text) for text in texts], np.int32).reshape(data.shape)
-    return (ends - lengths).astype(np.int32), ends, np.frombuffer(b"".join(texts), np.uint8).copy()
+    strings = [str(string).encode() for string in data.ravel().tolist()]
+    ends = np.cumsum([len(string) for string in strings], dtype=np.int32).reshape(data.shape)
+    lengths = np.array([len(string) for string in strings], np.int32).reshape(data.shape)
+    return (ends - lengths).astype(np.int32), ends, np.frombuffer(b"".join(strings), np.uint8).copy()
 
 
 @string_tensor_unpack_15.shape_rule
 def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
-    texts = data.known
+    strings = data.known
     empty = data.shape is not None and 0 in data.shape
-    size: Size = 0 if empty else ANY if texts is None else sum(len(str(text).encode()) for text in texts.ravel().tolist())
+    size: Size = 0 if empty else ANY if strings is None else sum(len(str(string).encode()) for string in strings.ravel().tolist())
     return Fact(I32, data.shape), Fact(I32, data.shape), Fact(U8, (size,))

@@ -60,7 +60,7 @@ def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:
 
 
 def centered(window: np.ndarray, size: int) -> np.ndarray:
-    """The window padded with zeros on both sides to ``size``, by one more at the end if their number is odd."""
+    """The window padded with zeros on both sides to ``size``, one more at the end if their number is odd."""
     before = (size - len(window)) // 2
     return np.pad(window, (before, size - len(window) - before))
 

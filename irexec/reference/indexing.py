@@ -10,7 +10,7 @@ from irexec.errors import check
 
 
 def from_front(indices: np.ndarray, sizes: int | Sequence[int], *, negative: bool = True) -> np.ndarray:
-    """Indices (i64) counted from the front; negative ones, where allowed, count from the end.
+    """Indices (i64) counted from the front; negative ones, where allowed, are counted from the end.
 
     Args:
         indices: integers, or an object array of int.
@@ -19,10 +19,10 @@ def from_front(indices: np.ndarray, sizes: int | Sequence[int], *, negative: boo
     Raises:
         OpError: an index is out of range.
     """
-    whole = indices.astype(np.int64)
+    wide = indices.astype(np.int64)
     limits = np.asarray(sizes, np.int64)
-    inside = (whole >= (-limits if negative else 0)) & (whole < limits)
+    inside = (wide >= (-limits if negative else 0)) & (wide < limits)
     if not inside.all():
-        size = np.broadcast_to(limits, whole.shape)[~inside][0]
-        check(False, f"index {whole[~inside][0]} is out of range for a size of {size}")
-    return np.where(whole < 0, whole + limits, whole)
+        size = np.broadcast_to(limits, wide.shape)[~inside][0]
+        check(False, f"index {wide[~inside][0]} is out of range for a size of {size}")
+    return np.where(wide < 0, wide + limits, wide)

@@ -1,4 +1,4 @@
-"""Functions that NumPy lacks."""
+"""Functions that NumPy does not have."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 def round_half_away(x: np.ndarray) -> np.ndarray:
-    """The nearest integer, in the type of floating-point ``x``; ties go away from zero."""
-    whole = np.trunc(x)
-    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
+    """The nearest integer, in the type of floating-point ``x``; ties are rounded away from zero."""
+    truncated = np.trunc(x)
+    return truncated + np.copysign(np.abs(x - truncated) >= 0.5, x).astype(x.dtype)
 
 
 def erf(x: np.ndarray) -> np.ndarray:

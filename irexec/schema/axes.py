@@ -1,4 +1,4 @@
-"""Axes as attributes and inputs give them: possibly negative, possibly out of range."""
+"""Axes in attributes and inputs: possibly negative, possibly out of range."""
 
 from __future__ import annotations
 

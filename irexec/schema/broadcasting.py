@@ -1,4 +1,4 @@
-"""Broadcasting of partial shapes, as ``auto_broadcast`` of element-wise operations says."""
+"""Broadcasting of partial shapes by the rules of ``auto_broadcast``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Broadcasting = Literal["numpy", "none", "pdpd"]
 def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int = -1) -> PartialShape:
     """The shape of an element-wise result.
 
-    numpy: shapes align at the end, sizes 1 stretch. none: shapes are equal. pdpd: the second aligns
-    with the first from ``axis`` on (-1: at the end) and stretches to it; the first never does.
+    numpy: shapes are aligned at their last axes, sizes 1 are broadcast. none: shapes are equal. pdpd: the second is
+    aligned with the first from ``axis`` on (-1: at the last axes) and broadcast to it; the first is not broadcast.
     """
     if mode == "none":
         return _equal_shapes(shapes)
@@ -28,7 +28,7 @@ def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis
     rank = max(map(len, known))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in known]
     try:
-        return tuple(_stretch(sizes) for sizes in zip(*padded, strict=True))
+        return tuple(_broadcast_sizes(sizes) for sizes in zip(*padded, strict=True))
     except OpError:
         raise OpError(f"shapes {' and '.join(map(shape_text, known))} cannot be broadcast together") from None
 
@@ -61,14 +61,14 @@ def _pdpd(first: PartialShape, second: PartialShape, axis: int) -> PartialShape:
     return tuple(result)
 
 
-def _stretch(sizes: Iterable[Size]) -> Size:
+def _broadcast_sizes(sizes: Iterable[Size]) -> Size:
     result: Size = 1
     for size in sizes:
-        result = _stretch_two(result, size)
+        result = _broadcast_two(result, size)
     return result
 
 
-def _stretch_two(a: Size, b: Size) -> Size:
+def _broadcast_two(a: Size, b: Size) -> Size:
     if a == b or b == 1:
         return a
     if a == 1:

@@ -1,6 +1,6 @@
 """The size of a slice along an axis, where the size of the axis and the slice's bounds may be known only as intervals.
 
-It registers no operation. Sizes may be as large as a file can say (10**30): nothing is allocated or iterated by size.
+It registers no operation. Sizes may be as large as a file can write (10**30): no size is allocated or iterated over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNBOUNDED = 1 << 128
 _OPEN_STOP = (1 << 31) - 1
 
 ANYWHERE = Dim(-_VAST, None)
-"""A bound of which nothing is known, on either side of 0."""
+"""A bound of which no limit is known, negative or positive."""
 
 
 def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irexec.backend import registry as fast_kernels
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim
@@ -199,13 +200,14 @@ def define() -> Iterator[Callable[[Broken], Case]]:
 
     def register(broken: Broken) -> Case:
         definition = registry.op("Broken", "test", symbolic=broken.symbolic)(broken.kernel)
-        definition.facts(broken.facts)
+        definition.shape_rule(broken.facts)
         if broken.bind is not None:
-            definition.bind(lambda *_: broken.bind)
+            fast_kernels.fast_kernel("Broken", "test")(lambda *_: broken.bind)
         return _row(broken.dtype)
 
     yield register
     registry._REGISTRY.pop("Broken", None)
+    fast_kernels._BUILDERS.pop(("Broken", "test"), None)
     _SCRATCH.clear()
 
 
