@@ -146,7 +146,8 @@ class _Planner:
             sequence = as_sequence(next(iter(bodies.values())), facts, [self._fact(value) for value in node.outputs])
         injected = bool(bodies) or state is not None
         call = sequence or (_with(definition, attributes) if injected else self._call(node, definition, facts, attributes))
-        static = all(fact.is_static for fact in facts) and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
+        static = all(fact.is_static and fact.element is not None for fact in facts)
+        static = static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
         check = None if static else functools.partial(_check_declared if injected else _check, definition, attributes)
         elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
         outputs = tuple(self.slots.get(value, -1) for value in node.outputs)

@@ -251,3 +251,18 @@ def test_shapes_that_change_from_call_to_call() -> None:
     for batch in (*range(1, 30), 3, 1):
         result = compiled({"x": np.ones((batch, 2 + batch % 4, 3), np.float32), "any rank": np.ones((1,) * (batch % 5), np.float32)})
         assert result[0].shape == (batch, (2 + batch % 4) * 3)
+
+
+def test_element_types_that_were_not_known_are_checked_by_the_run() -> None:
+    parameter = '<data shape="3" element_type="dynamic"/><output><port id="0" precision="dynamic"><dim>3</dim></port></output>'
+    ports = '<input><port id="0"><dim>3</dim></port></input><output><port id="1"><dim>3</dim></port></output>'
+    xml = f"""<net name="types" version="11"><layers>
+        <layer id="0" name="x" type="Parameter" version="opset1">{parameter}</layer>
+        <layer id="1" name="elu" type="Elu" version="opset1"><data alpha="1"/>{ports}</layer>
+        <layer id="2" name="out" type="Result" version="opset1"><input><port id="0"><dim>3</dim></port></input></layer>
+        </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"""
+    run = irexec.compile_model(irexec.read_model(xml.encode()))
+    assert run(np.float32([1, 0, 2]))[0].tolist() == [1, 0, 2]
+    with pytest.raises(irexec.NodeError, match="data has element type string, expected a numeric type"):
+        run(np.array(["a", "b", "c"], object))
