@@ -11,9 +11,9 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape, Size, exact_quotient, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.colour import to_rgb, to_yuv
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FLOAT, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 
 Plane = Annotated[np.ndarray, element_set("u8 or a floating-point type", U8, *FLOAT.elements), Rank(4)]
 
@@ -116,7 +116,7 @@ def _plane(fact: Fact, channels: int, what: str) -> Shape:
 
 
 def _image(inputs: list[Fact], halves: list[Shape]) -> Fact:
-    kind = same_element(*inputs)
+    kind = unify_elements(*inputs)
     batch, height, width = _plane(inputs[0], 1, "Y")
     if not halves:
         height = exact_quotient(height * 2, 3) if _divisible(height, 3) else _uneven("height", height, 3)

@@ -12,15 +12,15 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join_shapes, low, span, widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
+from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import Runner
-from irexec.schema.inputs import INTEGER_OR_BOOLEAN, AnyTensor, IntegerTensor, Rank, Tensor
+from irexec.schema.inputs import INTEGER_OR_BOOLEAN, SCALAR, AnyTensor, IntegerTensor, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, normalize_axis
 
 # OpenVINO takes any element type for the condition of If.
-Condition = Annotated[Tensor, Rank(0, 1)]
-LoopCondition = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
-TripCount = Annotated[IntegerTensor, Rank(0, 1)]
+Condition = Annotated[Tensor, SCALAR]
+LoopCondition = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, SCALAR]
+TripCount = Annotated[IntegerTensor, SCALAR]
 
 
 def _single(x: np.ndarray, name: str) -> Any:
@@ -74,7 +74,6 @@ def if_8(cond: Condition, *inputs: AnyTensor, then_body: Runner, else_body: Runn
 
 @if_8.shape_rule
 def _if_8_shapes(cond: Fact, *inputs: Fact, then_body: Runner, else_body: Runner) -> tuple[Fact, ...]:
-    check_scalar(cond, "cond")
     branches = [_run_branch(runner, [cond, *inputs]) for runner in (then_body, else_body)]
     check(len(branches[0]) == len(branches[1]), f"then_body gives {len(branches[0])} outputs, else_body {len(branches[1])}")
     known = cond.known
@@ -288,8 +287,6 @@ def loop_5(trip_count: TripCount, execution_condition: LoopCondition, *inputs: A
 
 @loop_5.shape_rule
 def _loop_5_shapes(trip_count: Fact, execution_condition: Fact, *inputs: Fact, body: Runner) -> tuple[Fact, ...]:
-    check_scalar(trip_count, "trip_count")
-    check_scalar(execution_condition, "execution_condition")
     trips = trip_count.scalar("trip_count")
     condition = execution_condition.known
     limit: Size = ANY if trips is None or trips < 0 else trips

@@ -17,9 +17,9 @@ from irexec.reference.conv_transpose import add_bias, channels_first, filter_by_
 from irexec.reference.convolution import convolve_transposed
 from irexec.schema.attributes import Positive
 from irexec.schema.convolution import TOLERANCE, ConvTransposeAttributes
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 from irexec.schema.windows import spatial_rank
 
 Tensor = Annotated[np.ndarray, element_set("f32, f16 or bf16", F32, F16, BF16)]
@@ -61,7 +61,7 @@ def _conv_transpose_shape(
     filter_format: str | None,
     weights_format: str | None,
 ) -> Fact:
-    element = same_element(input, filter, *([] if bias is None else [bias]))
+    element = unify_elements(input, filter, *([] if bias is None else [bias]))
     both = filter_format and weights_format and filter_format != weights_format
     check(not both, f"filter_format {filter_format} and weights_format {weights_format} contradict each other")
     check(input.rank is None or filter.rank in (None, input.rank), f"input has rank {input.rank}, filter {filter.rank}")

@@ -13,9 +13,9 @@ from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_bits
 from irexec.schema.channels import group_count
 from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 from irexec.schema.windows import spatial_rank, spatial_sizes
 
 
@@ -78,7 +78,7 @@ def _binary_convolution_shape(data: Fact, filter: Fact, *, attributes: Convoluti
 
 def _shape(data: Fact, filter: Fact, leading: int, channels: Size, inputs: Size, of_groups: str, attributes: ConvolutionAttributes) -> Fact:
     """The result of a forward convolution whose filter has ``leading`` axes that are not spatial."""
-    element = same_element(data, filter)
+    element = unify_elements(data, filter)
     rank = spatial_rank(data.shape, filter.shape, leading, attributes.strides, attributes.dilations)
     if rank is None:
         return Fact(element, None)

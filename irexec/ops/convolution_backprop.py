@@ -10,11 +10,13 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve_transposed
+from irexec.schema.axes import MAX_AXES
 from irexec.schema.channels import group_count
 from irexec.schema.convolution import TOLERANCE, BackpropAttributes
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import MOST_AXES, not_negative, same_element
+from irexec.schema.sizes import non_negative
 from irexec.schema.windows import check_list, spatial_rank, spatial_sizes
 
 OutputShape = Annotated[IntegerTensor, Rank(1)]
@@ -80,7 +82,7 @@ def _shape(
     attributes: BackpropAttributes,
 ) -> Fact:
     """The result of a transposed convolution whose filter has ``leading`` axes that are not spatial."""
-    element = same_element(data, filter)
+    element = unify_elements(data, filter)
     given = None if output_shape is None else _given_sizes(output_shape)
     rank = spatial_rank(data.shape, filter.shape, leading, given or (), attributes.strides, attributes.dilations)
     if rank is None:
@@ -101,8 +103,8 @@ def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
     """The sizes of the input, as far as it is known; None if not even their number is."""
     sizes = output_shape.sizes()
     if sizes is not None:
-        return tuple(not_negative(size, "a size of output_shape") for size in sizes)
+        return tuple(non_negative(size, "a size of output_shape") for size in sizes)
     if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
         return None
-    check(output_shape.shape[0] <= MOST_AXES, f"output_shape has {output_shape.shape[0]} values, more than a shape can have")
+    check(output_shape.shape[0] <= MAX_AXES, f"output_shape has {output_shape.shape[0]} values, more than a shape can have")
     return (ANY,) * output_shape.shape[0]

@@ -10,14 +10,15 @@ from irexec.dtypes.elements import element
 from irexec.errors import OpError, check
 from irexec.ir.facts import Fact
 from irexec.reference import ctc
-from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, same_element, sizes_of, unify_sizes
+from irexec.schema.sizes import sizes_of, unify_sizes
 
 Probabilities = Annotated[FloatTensor, Rank(3)]
 Lengths = Annotated[IntegerTensor, Rank(1)]
 Labels = Annotated[IntegerTensor, Rank(2)]
-Blank = Annotated[IntegerTensor, Rank(0, 1)]
+Blank = Annotated[IntegerTensor, SCALAR]
 IndexType = Literal["i32", "i64"]
 
 
@@ -37,7 +38,7 @@ def ctc_greedy_decoder_1(
 
 @ctc_greedy_decoder_1.shape_rule
 def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact, *, ctc_merge_repeated: bool = True) -> Fact:
-    element = same_element(data, sequence_mask)
+    element = unify_elements(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
     return Fact(element, (unify_sizes("batch", batch, mask_batch), unify_sizes("number of steps", steps, mask_steps), 1, 1))
 
@@ -84,15 +85,9 @@ def _ctc_greedy_decoder_seq_len_6_shapes(
     classes_index_type: IndexType = "i32",
     sequence_length_type: IndexType = "i32",
 ) -> tuple[Fact, Fact]:
-    _check_blank(blank_index)
     (batch, steps, _), (lengths,) = sizes_of(data, 3, "data"), sizes_of(sequence_length, 1, "sequence_length")
     batch = unify_sizes("batch", batch, lengths)
     return Fact(element(classes_index_type), (batch, steps)), Fact(element(sequence_length_type), (batch,))
-
-
-def _check_blank(blank_index: Fact | None) -> None:
-    if blank_index is not None:
-        check_scalar(blank_index, "blank_index")
 
 
 @op("CTCLoss", since=4, widen=True, tolerance=1e-5)
@@ -135,7 +130,6 @@ def _ctc_loss_4_shapes(
     ctc_merge_repeated: bool = True,
     unique: bool = False,
 ) -> Fact:
-    _check_blank(blank_index)
     (batch, steps, _), (rows, columns) = sizes_of(logits, 3, "logits"), sizes_of(labels, 2, "labels")
     unify_sizes("number of steps", steps, columns)
     lengths = (*sizes_of(logit_length, 1, "logit_length"), *sizes_of(label_length, 1, "label_length"))

@@ -14,9 +14,9 @@ from irexec.ir.facts import Fact
 from irexec.reference.deformable import convolve_deformable
 from irexec.schema.attributes import Positive
 from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 from irexec.schema.windows import spatial_rank, spatial_sizes
 
 Planar = Annotated[NumericTensor, Rank(4)]
@@ -98,7 +98,7 @@ def _planar_shape(data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = N
 @deformable_convolution.shape_rule
 def _shape(data: Fact, offsets: Fact, filter: Fact, mask: Fact | None = None, *, attributes: DeformableAttributes) -> Fact:
     others = {"offsets": offsets, "filter": filter} | ({} if mask is None else {"mask": mask})
-    element = same_element(data, *others.values())
+    element = unify_elements(data, *others.values())
     rank = next((fact.rank - 2 for fact in (data, *others.values()) if fact.rank is not None), None)
     if rank is None:
         rank = spatial_rank(None, None, 2, attributes.strides, attributes.dilations)

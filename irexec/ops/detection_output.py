@@ -13,9 +13,10 @@ from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.reference.detection import DetectionLimits, clip_to_unit, decode, detect
 from irexec.schema.attributes import Ints, Positive
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element, sizes_of
+from irexec.schema.sizes import sizes_of
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE", "CORNER", "CENTER_SIZE"]
 Matrix = Annotated[FloatTensor, Rank(2)]
@@ -175,7 +176,7 @@ def _detection_output_shape(
     check(len(attributes.keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
     # Proposals may be of another float type than the predictions.
-    element: Element | None = same_element(*(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None))
+    element: Element | None = unify_elements(*(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None))
     batch, parts, width = sizes_of(proposals, 3, "proposals")
     expected = 1 if attributes.variance_encoded_in_target else 2
     check(may_equal(parts, expected), f"proposals have size {parts} on axis 1, expected {expected}")

@@ -15,9 +15,10 @@ from irexec.ops.proposals import TOLERANCE, check_corners
 from irexec.reference.proposals import MAX_LOG_SCALE, areas, as_f32, clip, decode, descending, sides, suppress, zero_unless
 from irexec.reference.roi_points import Boxes, pool_boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element, sizes_of, unify_sizes
+from irexec.schema.sizes import sizes_of, unify_sizes
 
 Vector = Annotated[FloatTensor, Rank(1)]
 Matrix = Annotated[FloatTensor, Rank(2)]
@@ -94,7 +95,7 @@ def prior_grid_generator_6(priors: Matrix, feature_map: Maps, im_data: Maps, *, 
 
 @prior_grid_generator_6.shape_rule
 def _prior_grid_generator_6_shape(priors: Fact, feature_map: Fact, im_data: Fact, *, attributes: PriorGridAttributes) -> Fact:
-    element = same_element(priors, feature_map, im_data)
+    element = unify_elements(priors, feature_map, im_data)
     number, corners = sizes_of(priors, 2, "priors")
     check_corners(corners, "priors")
     features, image = sizes_of(feature_map, 4, "feature_map"), sizes_of(im_data, 4, "im_data")
@@ -140,7 +141,7 @@ def _padded(rows: np.ndarray, count: int) -> np.ndarray:
 def _generate_proposals_single_image_6_shapes(
     im_info: Fact, anchors: Fact, deltas: Fact, scores: Fact, *, attributes: SingleImageAttributes
 ) -> tuple[Fact, Fact]:
-    element = same_element(im_info, anchors, deltas, scores)
+    element = unify_elements(im_info, anchors, deltas, scores)
     (values,) = sizes_of(im_info, 1, "im_info")
     check(may_equal(values, 3), f"im_info has {values} values, expected 3")
     rows, corners = sizes_of(anchors, 2, "anchors")
@@ -199,7 +200,7 @@ def _decode_classes(
 def _detection_output_6_shapes(
     rois: Fact, deltas: Fact, scores: Fact, im_info: Fact, *, attributes: DetectionAttributes
 ) -> tuple[Fact, Fact, Fact]:
-    element = same_element(rois, deltas, scores, im_info)
+    element = unify_elements(rois, deltas, scores, im_info)
     weights, classes, count = len(attributes.deltas_weights), attributes.num_classes, attributes.max_detections_per_image
     check(weights == 4, f"deltas_weights has {weights} values, expected 4")
     number, corners = sizes_of(rois, 2, "rois")
@@ -247,7 +248,7 @@ def _roi_feature_extractor_6_shapes(rois: Fact, *features: Fact, attributes: Fea
     scales, size = len(attributes.pyramid_scales), attributes.output_size
     check(len(features) > 0, "there are no features")
     check(len(features) <= scales, f"pyramid_scales has {scales} values for {len(features)} levels")
-    element = same_element(rois, *features)
+    element = unify_elements(rois, *features)
     number, corners = sizes_of(rois, 2, "rois")
     check_corners(corners, "rois")
     channels: Size = ANY
@@ -273,4 +274,4 @@ def _top_k_rois_6_shape(input_rois: Fact, rois_probs: Fact, *, max_rois: int) ->
     number, corners = sizes_of(input_rois, 2, "input_rois")
     check_corners(corners, "input_rois")
     unify_sizes("number of rois", number, *sizes_of(rois_probs, 1, "rois_probs"))
-    return Fact(same_element(input_rois, rois_probs), (max_rois, 4))
+    return Fact(unify_elements(input_rois, rois_probs), (max_rois, 4))

@@ -24,9 +24,9 @@ from irexec.reference.boxes import (
     suppress_in_blocks,
     suppress_softly,
 )
-from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank, element_set
+from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, sizes_of
+from irexec.schema.sizes import sizes_of
 
 IndexType = Literal["i64", "i32"]
 Encoding = Literal["corner", "center"]
@@ -36,8 +36,8 @@ Facts = tuple[Fact, Fact, Fact]
 
 BOX_TYPES = element_set("bf16, f16 or f32", BF16, F16, F32)
 Boxes = Annotated[np.ndarray, BOX_TYPES, Rank(3)]
-Limit = Annotated[IntegerTensor, Rank(0, 1)]
-Threshold = Annotated[FloatTensor, Rank(0, 1)]
+Limit = Annotated[IntegerTensor, SCALAR]
+Threshold = Annotated[FloatTensor, SCALAR]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +203,7 @@ def _selected_shapes(
     boxes: Fact, scores: Fact, max_output_boxes_per_class: Fact | None = None, iou_threshold: Fact | None = None,
     score_threshold: Fact | None = None, soft_nms_sigma: Fact | None = None, *, attributes: NonMaxSuppression1Attributes,
 ) -> Facts:  # fmt: skip
-    thresholds = (iou_threshold, score_threshold, soft_nms_sigma)
-    return _shapes(boxes, scores, max_output_boxes_per_class, thresholds, attributes.index_element)
+    return _shapes(boxes, scores, max_output_boxes_per_class, attributes.index_element)
 
 
 @non_max_suppression_1.shape_rule
@@ -236,7 +235,7 @@ def _nms_rotated_13_shapes(
     attributes: NMSRotatedAttributes,
 ) -> Facts:  # fmt: skip
     index = element(attributes.output_type)
-    return _shapes(boxes, scores, max_output_boxes_per_class, (iou_threshold, score_threshold), index, coordinates=5)
+    return _shapes(boxes, scores, max_output_boxes_per_class, index, coordinates=5)
 
 
 def shared_sizes(boxes: Fact, scores: Fact, coordinates: int = 4) -> Shape:
@@ -260,12 +259,7 @@ def limit_to(count: Size, limit: int | None) -> int | None:
     return limit if maximum is None else maximum if limit is None else min(maximum, limit)
 
 
-def _shapes(
-    boxes: Fact, scores: Fact, max_boxes: Fact | None, thresholds: Sequence[Fact | None], index: Element, coordinates: int = 4
-) -> Facts:
-    for fact, name in zip(thresholds, _THRESHOLDS, strict=False):
-        if fact is not None:
-            check_scalar(fact, name)
+def _shapes(boxes: Fact, scores: Fact, max_boxes: Fact | None, index: Element, coordinates: int = 4) -> Facts:
     batches, classes, count = shared_sizes(boxes, scores, coordinates)
     rows = up_to(high(batches), high(classes), limit_to(count, _limit(max_boxes)))
     return Fact(index, (rows, 3)), Fact(F32, (rows, 3)), Fact(index, (1,))
@@ -275,6 +269,5 @@ def _limit(max_boxes: Fact | None) -> int | None:
     """The largest that max_output_boxes_per_class can be; None for no limit."""
     if max_boxes is None:
         return 0
-    check_scalar(max_boxes, "max_output_boxes_per_class")
     sizes = max_boxes.sizes()
     return None if not sizes or low(sizes[0]) < 0 else high(sizes[0])

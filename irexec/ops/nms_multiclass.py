@@ -15,9 +15,10 @@ from irexec.ir.facts import Fact
 from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
 from irexec.schema.attributes import AtLeast
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IndexTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element, sizes_of
+from irexec.schema.sizes import sizes_of
 
 Sort = Literal["none", "score", "classid", "class"]
 # A number of boxes or a class index; -1 is no limit, or no class.
@@ -183,7 +184,7 @@ def _shapes(boxes: Fact, scores: Fact, sizes: Shape, attributes: SelectionAttrib
     of_image = up_to(foreground, limit_to(count, _limit(attributes.nms_top_k)))
     rows = up_to(high(batches), limit_to(of_image, _limit(attributes.keep_top_k)))
     index = element(attributes.output_type)
-    return Fact(same_element(boxes, scores), (rows, 6)), Fact(index, (rows, 1)), Fact(index, (batches,))
+    return Fact(unify_elements(boxes, scores), (rows, 6)), Fact(index, (rows, 1)), Fact(index, (batches,))
 
 
 def _overlaps(boxes: np.ndarray, attributes: MulticlassNmsAttributes) -> OverlapCache:

@@ -13,6 +13,7 @@ from irexec.ir.dims import ANY, Shape
 from irexec.ir.facts import Fact
 from irexec.reference.integers import through_float
 from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
+from irexec.schema.axes import normalize_axis
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.pooling import (
     AverageAttributes,
@@ -25,7 +26,6 @@ from irexec.schema.pooling import (
     PoolingAttributes1,
 )
 from irexec.schema.registry import op
-from irexec.schema.rules import normalize_axis
 
 Data = Annotated[NumericTensor, Rank(3, 5)]
 

@@ -14,14 +14,14 @@ from irexec.ir.dims import high, low
 from irexec.ir.facts import Fact
 from irexec.reference.random import fraction, mersenne, philox
 from irexec.reference.searching import bisect
-from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank, element_set
+from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, length, not_negative, open_shape, size_from
+from irexec.schema.sizes import non_negative, open_shape, scalar_size, vector_length
 
 Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
 Alignment = Literal["TENSORFLOW", "PYTORCH"]
 
-Limit = Annotated[np.ndarray, element_set("i32, i64, f16, bf16, f32 or f64", I32, I64, F16, BF16, F32, F64), Rank(0, 1)]
+Limit = Annotated[np.ndarray, element_set("i32, i64, f16, bf16, f32 or f64", I32, I64, F16, BF16, F32, F64), SCALAR]
 
 # The number of random bits of the fraction of a value.
 _BITS = {
@@ -125,21 +125,20 @@ def _random_uniform_8_shape(
 ) -> Fact:
     kind = element(output_type)
     for limit, what in ((min_val, "min_val"), (max_val, "max_val")):
-        check_scalar(limit, what)
         check(limit.element in (None, kind), f"{what} has element type {limit.element}, expected output_type {kind}")
     if min_val.known is not None and max_val.known is not None and min_val.known.size == max_val.known.size == 1:
         limits = min_val.known.reshape(()), max_val.known.reshape(())
         check(bool(limits[0] < limits[1]), f"min_val {limits[0]} is not less than max_val {limits[1]}")
     sizes = shape.sizes()
     if sizes is None:
-        return Fact(kind, open_shape(length(shape)))
-    return Fact(kind, tuple(not_negative(size, "a size of shape") for size in sizes))
+        return Fact(kind, open_shape(vector_length(shape)))
+    return Fact(kind, tuple(non_negative(size, "a size of shape") for size in sizes))
 
 
 @op("Multinomial", since=13, deterministic=False)
 def multinomial_13(
     probs: Annotated[FloatTensor, Rank(1, 2)],
-    num_samples: Annotated[IntegerTensor, Rank(0, 1)],
+    num_samples: Annotated[IntegerTensor, SCALAR],
     *,
     convert_type: Literal["i32", "i64"],
     with_replacement: bool,
@@ -196,7 +195,7 @@ def _multinomial_13_shape(
     op_seed: int = 0,
 ) -> Fact:
     kind: Element = element(convert_type)
-    count = size_from(num_samples, "num_samples")
+    count = scalar_size(num_samples, "num_samples")
     if probs.shape is None:
         return Fact(kind, None)
     classes = high(probs.shape[-1])

@@ -16,6 +16,7 @@ from irexec.ir.dims import ANY, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference import recurrent
 from irexec.reference.recurrent import Activation, Cell
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
@@ -29,7 +30,6 @@ from irexec.schema.recurrent import (
     SequenceAttributes,
 )
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element
 
 Vector = Annotated[FloatTensor, Rank(1)]
 Matrix = Annotated[FloatTensor, Rank(2)]
@@ -66,7 +66,7 @@ def _expect(inputs: Mapping[str, Fact | None], name: str, *sizes: Size) -> tuple
 
 
 def _element(inputs: Mapping[str, Fact | None]) -> Element | None:
-    return same_element(*(fact for fact in inputs.values() if fact is not None))
+    return unify_elements(*(fact for fact in inputs.values() if fact is not None))
 
 
 def _cell_shapes(inputs: Mapping[str, Fact | None], size: int, gates: int, biases: int) -> Fact:

@@ -13,9 +13,10 @@ from irexec.ir.facts import Fact
 from irexec.reference.roi import pool_bilinear, pool_deformable, pool_max, pool_sensitive, pool_sensitive_bilinear
 from irexec.reference.roi_points import corner_boxes, pool_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
+from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.rules import same_element, sizes_of
+from irexec.schema.sizes import sizes_of
 
 Scale = Annotated[float, AtLeast(0)]
 Features = Annotated[FloatTensor, Rank(4)]
@@ -137,7 +138,7 @@ def _roi_align_rotated_15_shape(data: Fact, rois: Fact, batch_indices: Fact, *, 
 
 
 def _aligned_shape(data: Fact, rois: Fact, batch_indices: Fact, box_values: int, attributes: AlignAttributes) -> Fact:
-    element = same_element(data, rois)
+    element = unify_elements(data, rois)
     (indices,) = sizes_of(batch_indices, 1, "batch_indices")
     count = _box_count(rois, box_values, attributes.spatial_scale)
     check(may_equal(count, indices), f"there are {count} boxes and {indices} batch indices")
@@ -172,7 +173,7 @@ def roi_pooling_2(
 
 @roi_pooling_2.shape_rule
 def _roi_pooling_2_shape(data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max") -> Fact:
-    return Fact(same_element(data, rois), (_box_count(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
+    return Fact(unify_elements(data, rois), (_box_count(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
 
 
 def _widen(x: np.ndarray) -> np.ndarray:

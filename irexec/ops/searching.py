@@ -11,9 +11,11 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference.searching import bisect, distinct
-from irexec.schema.inputs import AnyTensor, IntegerTensor, Rank, Tensor
+from irexec.schema.axes import normalize_axis
+from irexec.schema.element_checks import unify_elements
+from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, normalize_axis, open_shape, same_element
+from irexec.schema.sizes import open_shape
 
 IndexType = Literal["i64", "i32"]
 
@@ -54,7 +56,7 @@ def search_sorted_15(
 
 @search_sorted_15.shape_rule
 def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, right_mode: bool = False, output_type: IndexType = "i64") -> Fact:
-    same_element(sorted_sequence, values)
+    unify_elements(sorted_sequence, values)
     index, sequence = element(output_type), sorted_sequence.shape
     if sequence is None or len(sequence) == 1:
         return Fact(index, values.shape)
@@ -68,7 +70,7 @@ def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, right_mode: 
 @op("Unique", since=10)
 def unique_10(
     data: AnyTensor,
-    axis: Annotated[IntegerTensor, Rank(0, 1)] | None = None,
+    axis: Annotated[IntegerTensor, SCALAR] | None = None,
     *,
     sorted: bool = True,
     index_element_type: IndexType = "i64",
@@ -104,7 +106,6 @@ def _unique_10_shapes(
     if axis is None:
         total = ANY if data.shape is None else count(data.shape)
         return _outputs(data.element, (_distinct_count(total),), total, 0, index, amount)
-    check_scalar(axis, "axis")
     position = axis.scalar("axis")
     if data.shape is None or position is None:
         return Fact(data.element, open_shape(data.rank)), Fact(index, (ANY,)), Fact(index, (ANY,)), Fact(amount, (ANY,))

@@ -11,13 +11,13 @@ from irexec.dtypes.elements import I32, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
-from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.axes import normalize_axis
+from irexec.schema.inputs import SCALAR, IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import check_scalar, normalize_axis
 
 IndexType = Literal["i64", "i32"]
 Data = Annotated[Tensor, Rank(1, None)]
-Count = Annotated[IntegerTensor, Rank(0, 1)]
+Count = Annotated[IntegerTensor, SCALAR]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,6 @@ def topk_11(data: Data, k: Count, *, attributes: TopK11Attributes) -> tuple[np.n
 def _topk_shapes(data: Fact, k: Fact, *, attributes: TopK1Attributes) -> tuple[Fact, Fact]:
     stable = isinstance(attributes, TopK11Attributes) and attributes.stable
     check(not stable or attributes.sort != "none", "stable needs an order: sort must be value or index")
-    check_scalar(k, "k")
     if data.shape is None:
         return Fact(data.element, None), Fact(attributes.index_element, None)
     axis = normalize_axis(attributes.axis, len(data.shape))
@@ -138,7 +137,7 @@ def _non_zero_3_shape(data: Fact, *, output_type: IndexType = "i64") -> Fact:
 
 @op("CumSum", since=3, widen=True, tolerance=4e-6)
 def cum_sum_3(
-    data: NumericTensor, axis: Annotated[IntegerTensor, Rank(0, 1)] | None = None, *, exclusive: bool = False, reverse: bool = False
+    data: NumericTensor, axis: Annotated[IntegerTensor, SCALAR] | None = None, *, exclusive: bool = False, reverse: bool = False
 ) -> np.ndarray:
     """Cumulative sums along ``axis`` (default 0), without the element itself if ``exclusive``, from the last one if ``reverse``.
 
@@ -158,7 +157,6 @@ def cum_sum_3(
 @cum_sum_3.shape_rule
 def _cum_sum_3_shape(data: Fact, axis: Fact | None = None, *, exclusive: bool = False, reverse: bool = False) -> Fact:
     if axis is not None:
-        check_scalar(axis, "axis")
         position = axis.scalar("axis")
         if position is not None and data.shape:
             normalize_axis(position, len(data.shape))

@@ -14,9 +14,10 @@ from irexec.ir.facts import Fact
 from irexec.reference.elementwise import sigmoid
 from irexec.reference.softmax import softmax
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
+from irexec.schema.axes import normalize_axis
 from irexec.schema.inputs import FloatTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.rules import normalize_axis, sizes_of
+from irexec.schema.sizes import sizes_of
 
 
 @dataclass(frozen=True, kw_only=True)

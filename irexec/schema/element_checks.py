@@ -20,21 +20,3 @@ def unify_elements(*facts: Fact) -> Element | None:
         check(found is None or fact.element is found, f"element types {found} and {fact.element} differ")
         found = fact.element
     return found
-
-
-def check_integers(fact: Fact, what: str) -> None:
-    """Raise OpError if the element type is known and not an integer type."""
-    if fact.element is not None:
-        check(fact.element.is_integer, f"{what} has element type {fact.element}, expected an integer type")
-
-
-def check_float(fact: Fact, what: str) -> None:
-    """Raise OpError if the element type is known and not a floating-point type."""
-    if fact.element is not None:
-        check(fact.element.is_float, f"{what} has element type {fact.element}, expected a floating-point type")
-
-
-def check_floats(**facts: Fact) -> None:
-    """The same of several inputs by their names."""
-    for what, fact in facts.items():
-        check_float(fact, what)

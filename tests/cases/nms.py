@@ -110,7 +110,7 @@ for since in (1, 3, 4, 5, 9):
         refuses(NMS, since, "i32[2,6,4]", "f32[2,3,6]", says="boxes has element type i32", id="integer boxes"),
         refuses(NMS, since, "f32[2,6,4]", "f64[2,3,6]", says="scores has element type f64", id="f64 scores"),
         refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", "f32[]", says="max_output_boxes_per_class has element type f32", id="float maximum"),
-        refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", "i64[2]", says="expected a scalar", id="two maxima"),
+        refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", "i64[2]", says="max_output_boxes_per_class has 2 elements, expected 1", id="two maxima"),
         refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", 3, "i64[]", says="iou_threshold has element type i64", id="integer threshold"),
     ]  # fmt: skip
     if since > 1:
@@ -147,7 +147,7 @@ for since in (1, 3, 4, 5, 9):
             facts_case(NMS, since, "f32[...]", "f32[...]", 3, id="rank unknown"),
             # Tighter than OpenVINO's inference, which takes a bounded number of boxes for unlimited.
             facts_case(NMS, since, "f32[2,2..6,4]", "f32[2,1..3,?]", 4, gives=("i64[0..24,3]", "f32[0..24,3]", "i64[1]"), id="bounded"),
-            refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", 3, 0.5, 0.5, "f32[2]", says="soft_nms_sigma has shape f32[2]", id="two sigmas"),
+            refuses(NMS, since, "f32[2,6,4]", "f32[2,3,6]", 3, 0.5, 0.5, "f32[2]", says="soft_nms_sigma has 2 elements, expected 1", id="two sigmas"),
         ]  # fmt: skip
     else:
         # OpenVINO's inference has a static shape that its own run does not keep to: see the kernel's docstring.
