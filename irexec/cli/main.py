@@ -1,4 +1,4 @@
-"""The command line: the group of commands, and what becomes of errors."""
+"""The command line: the group of commands, and the exit code of each kind of error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from irexec.cli.explain import explain
 from irexec.cli.infer import infer
 from irexec.cli.inspect import inspect
 from irexec.cli.ops import ops
-from irexec.cli.render import error_line
 from irexec.cli.validate import validate
 from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
 
@@ -33,11 +32,12 @@ def cli(debug: bool) -> None:
 
     \b
     Exit codes:
-      0   all is well
+      0   success
       1   validate has findings, or results differ from their reference
       2   wrong usage: options, names, shapes or types of inputs
-      3   a model or data file cannot be read, or is invalid
-      4   an operation, version or element type is not supported
+      3   a model or data file cannot be read or written, or is invalid
+      4   an operation, version or element type is not supported, or an
+          optional package is not installed
       70  an error in irexec itself
       130 interrupted (Ctrl-C)
 
@@ -53,14 +53,16 @@ def main() -> None:
     """Run the command line and exit with its code; never a traceback without --debug."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # It was closed before we started.
+            # It was closed before the interpreter started.
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    render.close()
+    sys.exit(code)
 
 
 def _terminated(number: int, frame: Any) -> None:
-    """What is half-written is taken away, as after Ctrl-C."""
+    """Leave by an exception, as Ctrl-C does, so that half-written files are removed."""
     sys.exit(128 + number)
 
 
@@ -74,23 +76,23 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.Abort as error:
+    except (click.Abort, KeyboardInterrupt) as error:
         return _failed(error, "interrupted", INTERRUPTED, debug, as_json)
     except click.ClickException as error:
-        return _misused(error, as_json)
+        return _failed(error, _usage_message(error), USAGE, debug, as_json)
     except SystemExit as error:
-        # Click leaves with 1 where nobody reads its help any more; else it is a signal.
+        # Click leaves with 1 where nobody reads its help any more; any other code comes from a signal.
         return 0 if error.code == 1 else int(error.code or 0)
     except IrexecError as error:
         return _failed(error, str(error), exit_code(error), debug, as_json)
     except OSError as error:
-        said = error.strerror or str(error)
-        return _failed(error, f"{error.filename}: {said}" if error.filename else said, INVALID, debug, as_json)
+        reason = error.strerror or str(error)
+        return _failed(error, f"{error.filename}: {reason}" if error.filename else reason, INVALID, debug, as_json)
     except MemoryError as error:
         return _failed(error, f"there is not enough memory: {error}", INVALID, debug, as_json)
     except Exception as error:
-        said = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-        return _failed(error, f"an error in irexec itself: {said} (--debug shows where)", INTERNAL, debug, as_json)
+        reason = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+        return _failed(error, f"an error in irexec itself: {reason} (--debug shows where)", INTERNAL, debug, as_json)
 
 
 def exit_code(error: IrexecError) -> int:
@@ -102,18 +104,18 @@ def exit_code(error: IrexecError) -> int:
     return INVALID
 
 
-def _misused(error: click.ClickException, as_json: bool) -> int:
-    code = error.exit_code if isinstance(error, click.UsageError) else INVALID
-    error.show()
-    if as_json:
-        render.error_json("UsageError", error.format_message(), code)
-    return code
+def _usage_message(error: click.ClickException) -> str:
+    """What click objects to, as one sentence in the style of all other errors, and where the options are listed."""
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message[:1].lower()}{message[1:]} (see {context.command_path} --help)"
 
 
 def _failed(error: BaseException, message: str, code: int, debug: bool, as_json: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    error_line(message)
+    render.error_line(message)
     if as_json:
-        render.error_json(type(error).__name__, message, code)
+        kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
+        render.error_json(kind, message, code)
     return code

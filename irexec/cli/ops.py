@@ -34,7 +34,7 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     elif names:
         _details(lines)
     else:
-        render.table(("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines])
+        render.table(("type", "version", "summary"), [(line.type, line.version, line.summary) for line in lines], sentences=(2,))
         render.line(_total(coverage()))
     return 0
 

@@ -1,6 +1,6 @@
-"""The only place that formats: tables for people, versioned json for programs.
+"""The only file that formats: tables for people, versioned JSON for programs.
 
-Human text and json go to stdout, remarks and errors to stderr.
+Tables and JSON go to stdout; notes, warnings, errors and progress go to stderr.
 """
 
 from __future__ import annotations
@@ -9,83 +9,182 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from irexec.cli.tables import Column, layout, row_lines
+
 SCHEMA = 1
-_COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
 
 
-def _console(stderr: bool = False) -> Console:
-    """A console as wide as its text where nobody looks at a terminal, so that nothing is cut."""
-    file = sys.stderr if stderr else sys.stdout
-    return Console(file=file, highlight=False, soft_wrap=True, width=None if file.isatty() else 1000)
+def _file(stderr: bool) -> TextIO:
+    return sys.stderr if stderr else sys.stdout
 
 
 def _put(text: str, stderr: bool = False) -> None:
-    """Text as it is, to where somebody reads it; without a word where nobody does any more, so that the exit code stays true."""
-    file = sys.stderr if stderr else sys.stdout
+    """Write text as it is.
+
+    A reader that went away is no error, so that the exit code stays true; neither is a full disk behind stderr, where it
+    could not be reported.
+
+    Raises:
+        OSError: stdout cannot be written.
+    """
+    file = _file(stderr)
     try:
-        file.write(text)
+        file.write(_encodable(text, file))
         file.flush()
-    except BrokenPipeError:
-        # The interpreter must not complain about it at exit either.
+    except OSError as error:
+        _discard(file)
+        if not stderr and not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "stdout") from None
+
+
+def _discard(file: TextIO) -> None:
+    """Send what is left in the buffer to nowhere, so that the interpreter does not fail on it at exit."""
+    try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+    except (OSError, ValueError):
+        # It has no file descriptor, such as a buffer in memory.
+        return
 
 
-def _print(drawn: Text | Table, stderr: bool = False, soft_wrap: bool = True) -> None:
-    console = _console(stderr)
+def _encodable(text: str, file: TextIO) -> str:
+    """The text with escapes for the characters that the file's encoding lacks."""
+    encoding = file.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def _print(text: Text, stderr: bool = False) -> None:
+    file = _file(stderr)
+    console = Console(file=file, highlight=False, soft_wrap=True)
     with console.capture() as captured:
-        console.print(drawn, soft_wrap=soft_wrap)
-    text = captured.get()
-    # A table fills its last column with blanks, which nobody wants in a file.
-    _put(text if console.is_terminal else "".join(line.rstrip() + "\n" for line in text.splitlines()), stderr)
+        console.print(text, soft_wrap=True)
+    _put(captured.get(), stderr)
 
 
 def flush() -> None:
-    """Everything said so far is written."""
+    """Write everything that is still in a buffer."""
     _put("")
+
+
+def close() -> None:
+    """Write what is left, or drop it: the interpreter must find nothing that it could fail on at exit."""
+    for file in (sys.stdout, sys.stderr):
+        try:
+            file.flush()
+        except (OSError, ValueError):
+            _discard(file)
 
 
 def line(text: str = "") -> None:
     """A line of plain text."""
-    _print(Text(text))
+    _print(Text(_visible(text)))
 
 
 def remark(text: str) -> None:
     """A line for people on stderr."""
-    _print(Text(text), stderr=True)
+    _print(Text(_visible(text)), stderr=True)
+
+
+def note_line(text: str) -> None:
+    """A note on stderr."""
+    _marked("note", text)
 
 
 def warning_line(text: str) -> None:
     """A warning on stderr."""
-    _print(Text.assemble(("warning: ", _COLOURS["warning"]), text), stderr=True)
+    _marked("warning", text)
 
 
 def error_line(text: str) -> None:
     """An error on stderr."""
-    _print(Text.assemble(("error: ", _COLOURS["error"]), text), stderr=True)
+    _marked("error", text)
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[int] = (), title: str | None = None) -> None:
-    """A table; ``right`` are the columns that hold numbers."""
-    drawn = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, show_edge=False)
-    numeric = set(right)
-    for i, header in enumerate(headers):
-        drawn.add_column(header, justify="right" if i in numeric else "left", overflow="fold", no_wrap=i in numeric)
-    for row in rows:
-        drawn.add_row(*(_cell(value) for value in row))
-    _print(drawn, soft_wrap=False)
+def _marked(kind: str, text: str) -> None:
+    _print(Text.assemble((f"{kind}: ", _COLOURS[kind]), _visible(text)), stderr=True)
 
 
-def _cell(value: Any) -> Text:
-    text = "" if value is None else number(value) if isinstance(value, float) else str(value)
-    return Text(text, style=_COLOURS.get(text, ""))
+def _visible(text: str) -> str:
+    """The text with escapes for control characters, which a name may hold and a terminal would obey."""
+    return "".join(c if c == "\n" or unicodedata.category(c) != "Cc" else repr(c)[1:-1] for c in text)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show that work is going on: on stderr while the block lasts, and only where that is a terminal."""
+    console = Console(file=sys.stderr, highlight=False)
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield
+        return
+    with console.status(Text(_visible(text))):
+        yield
+
+
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Iterable[int] = (),
+    whole: Iterable[int] = (),
+    sentences: Iterable[int] = (),
+    title: str | None = None,
+) -> None:
+    """A table that fits the terminal.
+
+    Args:
+        headers: the titles of the columns.
+        rows: the cells; None is blank, floats are written in six digits.
+        right: columns of numbers, which are aligned to the right and never shortened.
+        whole: other columns that are never shortened, such as shapes.
+        sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
+        title: a line above the table.
+    """
+    numeric, fixed, prose = set(right), set(whole), set(sentences)
+    columns = [
+        Column(header, "value" if i in numeric | fixed else "sentence" if i in prose else "name", i in numeric)
+        for i, header in enumerate(headers)
+    ]
+    cells = [[_cell(value) for value in row] for row in rows]
+    utf = _encodable("─…", sys.stdout) == "─…"
+    bands = layout(columns, cells, _width())
+    lines = [] if title is None else [Text(_visible(title))]
+    lines += [_assembled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
+    lines.append(Text(("─" if utf else "-") * max(band.width for band in bands), style="dim"))
+    for row in cells:
+        styles = [_COLOURS.get(cell, "") for cell in row]
+        lines += [_assembled(pieces, styles) for pieces in row_lines(columns, row, bands, "…" if utf else "...")]
+    _print(Text("\n").join(lines))
+
+
+def _assembled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> Text:
+    """One line of a table; nothing trails in it."""
+    text = Text.assemble(*(piece if column is None else (piece, styles[column]) for column, piece in pieces))
+    text.rstrip()
+    return text
+
+
+def _width() -> int | None:
+    """The columns of the terminal, or of COLUMNS if that is set; None in a file or pipe, where nothing is cut."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given):
+        return int(given)
+    return Console(file=sys.stdout).width if sys.stdout.isatty() else None
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else number(value) if isinstance(value, float) else _visible(str(value))
 
 
 def number(value: float) -> str:
@@ -94,13 +193,17 @@ def number(value: float) -> str:
 
 
 def as_json(document: dict[str, Any]) -> None:
-    """A json document with its schema's version; NaN and infinities become null and text."""
+    """A JSON document with its schema's version; NaN becomes null, infinities become text."""
     _put(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def error_json(kind: str, message: str, code: int) -> None:
-    """An error as the only document on stdout."""
-    as_json({"error": {"type": kind, "message": message, "exit_code": code}})
+    """An error as the only document on stdout, unless stdout is what failed."""
+    try:
+        as_json({"error": {"type": kind, "message": message, "exit_code": code}})
+    except OSError:
+        # The same error has just been reported on stderr.
+        return
 
 
 def _plain(value: Any) -> Any:

@@ -86,7 +86,7 @@ def _counted(counts: Counter[str], ignored: int) -> str:
 
 def _table(findings: Sequence[Finding]) -> None:
     rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings[:_ROWS]]
-    render.table(("line", "severity", "code", "layer", "port", "finding"), rows, right=(0, 4))
+    render.table(("line", "severity", "code", "layer", "port", "finding"), rows, right=(0, 4), sentences=(5,))
     if len(findings) > _ROWS:
         render.line(f"and {len(findings) - _ROWS:,} more findings; --json gives all of them")
 
