@@ -5,6 +5,10 @@ compiled = irexec.compile_model(model)
 result = compiled({"x": array})
 """
 
+# isort: off
+import irexec.startup  # noqa: F401 - first, so that Ctrl-C during the imports below is handled
+
+# isort: on
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, Port
 from irexec.analysis.validate import validate

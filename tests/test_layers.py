@@ -11,6 +11,7 @@ import pytest
 
 _ROOT = Path(__file__).parent.parent
 _LAYERS: dict[str, set[str]] = {
+    "startup": set(),
     "errors": set(),
     "dtypes": {"errors"},
     "reference": {"errors"},
@@ -26,8 +27,8 @@ _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api"}
-_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "__init__"}
-_LAYERS["__init__"] = {*_LAYERS["tools"], "tools"}
+_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "startup", "__init__"}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}
 _CONVERTERS = {"errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 

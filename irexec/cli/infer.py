@@ -71,7 +71,7 @@ class Wanted:
 @click.argument("model", type=click.Path())
 @click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="A .npy, .npz, picture, or random; may be repeated.")
 @click.option("--bin", "weights_path", type=click.Path(), help="The weights, if not beside the model under the same name.")
-@click.option("--seed", default=0, show_default=True, help="For random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]1,3,224,224", help="Give an input this shape first; may be repeated.")
 @click.option("--layout", help="Axes of the input that takes a picture, such as NCHW.")
 @click.option("--mean", type=Numbers(), default="0", help="Taken off every pixel (0..255): one number, or one per channel.")

@@ -20,11 +20,12 @@ from irexec.cli.inspect import inspect
 from irexec.cli.ops import ops
 from irexec.cli.validate import validate
 from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
+from irexec.startup import INTERRUPTED, raise_on_interrupt
 
-FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
+FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL = 1, 2, 3, 4, 70
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(irexec.__version__, prog_name="irexec")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
@@ -56,6 +57,7 @@ def main() -> None:
             # It was closed before the interpreter started.
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     signal.signal(signal.SIGTERM, _terminated)
+    raise_on_interrupt()
     code = run(sys.argv[1:])
     render.close()
     sys.exit(code)
@@ -71,7 +73,8 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     as_json = "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
     try:
-        code = cli.main([word for word in arguments if word != "--debug"], prog_name="irexec", standalone_mode=False)
+        words = [word for word in arguments if word != "--debug"]
+        code = cli.main(words or ["--help"], prog_name="irexec", standalone_mode=False)
         render.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:

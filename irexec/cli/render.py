@@ -5,6 +5,7 @@ Tables and JSON go to stdout; notes, warnings, errors and progress go to stderr.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -66,11 +67,9 @@ def _encodable(text: str, file: TextIO) -> str:
 
 
 def _print(text: Text, stderr: bool = False) -> None:
-    file = _file(stderr)
-    console = Console(file=file, highlight=False, soft_wrap=True)
-    with console.capture() as captured:
-        console.print(text, soft_wrap=True)
-    _put(captured.get(), stderr)
+    buffer = io.StringIO()
+    Console(file=buffer, highlight=False, force_terminal=_file(stderr).isatty()).print(text, soft_wrap=True)
+    _put(buffer.getvalue(), stderr)
 
 
 def flush() -> None:

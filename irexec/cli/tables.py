@@ -50,7 +50,9 @@ class Band:
 
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[Band]:
     """The bands of a table at most ``width`` wide; None is unlimited."""
-    natural = [max(cell_len(line) for text in (c.header, *(row[i] for row in rows)) for line in _lines(text)) for i, c in enumerate(columns)]
+    natural = [
+        max(cell_len(line) for text in (c.header, *(row[i] for row in rows)) for line in _lines(text)) for i, c in enumerate(columns)
+    ]
     if width is None:
         return [Band(tuple(range(len(columns))), tuple(natural), 0)]
     minimum = [min(size, _minimum(column)) if column.kind != "value" else size for column, size in zip(columns, natural, strict=True)]

@@ -1,0 +1,70 @@
+"""Tables in a terminal of any width."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from irexec.cli import render
+from irexec.cli.tables import GAP, shortened
+
+Capture = pytest.CaptureFixture[str]
+
+HEADERS = ("id", "name", "shape", "bytes", "mean", "remark")
+ROWS = [
+    (1, "a/very/long/name/of/a/layer/in/some/block/conv", "[1,3,224,224]", 150528, -1.17016e-05, "its mean is small and its name is long"),
+    (20, "short", "[]", 4, 0.5, None),
+]
+
+
+def drawn(capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int | None) -> list[str]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", str(width))
+    render.table(HEADERS, ROWS, right=(0, 3, 4), whole=(2,), sentences=(5,))
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 100, 120])
+def test_nothing_is_wider_than_the_terminal_and_no_number_is_cut(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(capsys, monkeypatch, width)
+    assert max(map(cell_len, lines)) <= width
+    words = " ".join(lines).split()
+    for whole in (*HEADERS, "[1,3,224,224]", "150528", "-1.17016e-05", "0.5", "[]", "its", "mean", "small", "long"):
+        assert whole in words
+
+
+def test_names_are_shortened_and_sentences_wrapped(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(capsys, monkeypatch, 90) == [
+        "id  name               shape           bytes          mean  remark",
+        "─" * 90,
+        " 1  a/very/long/name…  [1,3,224,224]  150528  -1.17016e-05  its mean is small and its name",
+        "                                                            is long",
+        "20  short              []                  4           0.5",
+    ]
+
+
+def test_a_file_gets_every_name_whole(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(capsys, monkeypatch, None)
+    assert len(lines) == 4
+    assert str(ROWS[0][1]) in lines[2] and str(ROWS[0][5]) in lines[2]
+
+
+def test_columns_that_do_not_fit_continue_on_a_line_of_their_own(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(capsys, monkeypatch, 50)
+    assert lines[1].startswith(" " * 4) and "mean" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("模型の名前", 6, "模型…"), ("ab cdef", 4, "ab…")]
+)
+def test_shortening_counts_cells(text: str, width: int, expected: str) -> None:
+    assert shortened(text, width) == expected
+
+
+def test_control_characters_are_shown_not_obeyed(capsys: Capture) -> None:
+    render.table(("name",), [("a\x1b[2Jb",)])
+    render.line("c\x07d")
+    out = capsys.readouterr().out
+    assert "a\\x1b[2Jb" in out and "c\\x07d" in out
+    assert GAP == 2
