@@ -20,3 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def live(request: pytest.FixtureRequest) -> bool:
     """Whether expected values come from OpenVINO itself."""
     return bool(request.config.getoption("--oracle"))
+
+
+@pytest.fixture(autouse=True)
+def _unlimited_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as their text, as in a file: pytest-xdist sets COLUMNS."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -57,11 +57,7 @@ class Model(ir.Model):
     @property
     def inputs(self) -> list[Port]:
         """The Parameters, in order."""
-        facts = infer_shapes(Graph(nodes=self.parameters), tolerant=True).facts
-        ports = [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in self.parameters if node.outputs]
-        if self.version != version_10.VERSION:
-            return ports
-        return [replace(port, element=version_10.input_element(port.element)) for port in ports]
+        return input_ports(self, infer_shapes(Graph(nodes=self.parameters), tolerant=True).facts)
 
     @property
     def outputs(self) -> list[Port]:
@@ -69,13 +65,14 @@ class Model(ir.Model):
         facts = infer_shapes(self, tolerant=True).facts
         return output_ports(self, facts)
 
-    def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> None:
+    def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike, *, tolerant: bool = False) -> None:
         """Give Parameters new shapes and declare on every port what follows from them.
 
         Args:
             shapes: by tensor name, layer name or position; or one shape for a model of one input.
                 A shape is text such as "1,3,?,2..5" or a sequence of sizes: ints (-1: any), None (any), Dims, text such as
                 "2..5", or bounds such as (2, 5). None in place of a shape means an unknown rank.
+            tolerant: leave layers that cannot take the shapes, or are not known, as they are declared.
 
         Raises:
             InputError: there is no such input, or what is given is not a shape.
@@ -86,7 +83,7 @@ class Model(ir.Model):
         for node, shape in wanted.items():
             node.attributes["shape"] = write_shape(shape)
         try:
-            inference = infer_shapes(self)
+            inference = infer_shapes(self, tolerant=tolerant)
         except IrexecError:
             for node, text in old.items():
                 _restore(node, text)
@@ -101,6 +98,14 @@ class Model(ir.Model):
             shapes = {0: shapes}
         ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}
+
+
+def input_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
+    """The Parameters of a model whose values have the facts given."""
+    ports = [_port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in model.parameters if node.outputs]
+    if model.version != version_10.VERSION:
+        return ports
+    return [replace(port, element=version_10.input_element(port.element)) for port in ports]
 
 
 def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:

@@ -30,7 +30,7 @@ class Inference:
 
     Attributes:
         facts: for every value of the graph and of its bodies.
-        failures: the first error of each node that could not be inferred, an OpError or an UnsupportedError; empty when strict.
+        failures: the first error of each node that could not be inferred, a NodeError or an UnsupportedError; empty when strict.
     """
 
     facts: dict[Value, Fact] = field(default_factory=dict)
@@ -38,6 +38,20 @@ class Inference:
 
     def __getitem__(self, value: Value) -> Fact:
         return self.facts[value]
+
+    def blocked(self, graph: Graph) -> dict[Node, IrexecError]:
+        """The nodes of ``graph`` that cannot be computed, each with the failure that it depends on."""
+        if not self.failures:
+            return {}
+        found: dict[Node, IrexecError] = {}
+        for node in topological(graph)[0]:
+            inside = (inner for body in node.bodies.values() for inner in body.graph.walk())
+            errors = [self.failures.get(node), *map(self.failures.get, inside)]
+            errors += [found.get(value.node) for value in node.inputs if value is not None]
+            error = next((error for error in errors if error is not None), None)
+            if error is not None:
+                found[node] = error
+        return found
 
 
 def infer_shapes(graph: Graph, given: Mapping[Node, Fact] | None = None, *, tolerant: bool = False) -> Inference:
@@ -137,7 +151,7 @@ class ShapeInference:
     def _failed(self, node: Node, error: IrexecError, located: IrexecError) -> None:
         if not self.tolerant:
             raise located from error
-        self.inference.failures.setdefault(node, error)
+        self.inference.failures.setdefault(node, located)
         self._fall_back(node)
 
     def _fall_back(self, node: Node) -> None:

@@ -13,7 +13,7 @@ import click
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.shape_option import METAVAR, ShapeOption, ShapeType, shapes_by_name
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
 from irexec.errors import ConversionError
 from irexec.ir.dims import PartialShape
 from irexec.tools.verify import Verification, check_shapes, verify
@@ -41,8 +41,8 @@ from irexec.tools.verify import Verification, check_shapes, verify
 @click.option("--atol", default=1e-4, show_default=True, help="Absolute tolerance of --verify.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def convert(
-    model: str, output: str | None, shapes: tuple[ShapeOption, ...], strict: bool, wants_verify: bool,
-    verify_shapes: tuple[ShapeOption, ...], seed: int, rtol: float, atol: float, as_json: bool,
+    model: str, output: str | None, shapes: tuple[ShapeOptions, ...], strict: bool, wants_verify: bool,
+    verify_shapes: tuple[ShapeOptions, ...], seed: int, rtol: float, atol: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Convert MODEL (an .onnx) to IR: an .xml and the .bin beside it.
 

@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 from irexec.cli.tables import Column, layout, row_lines
 
 SCHEMA = 1
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
+_status: Status | None = None
 
 
 def _file(stderr: bool) -> TextIO:
@@ -39,8 +41,9 @@ def _put(text: str, stderr: bool = False) -> None:
     """
     file = _file(stderr)
     try:
-        file.write(_encodable(text, file))
-        file.flush()
+        with _paused():
+            file.write(_encodable(text, file))
+            file.flush()
     except OSError as error:
         _discard(file)
         if not stderr and not isinstance(error, BrokenPipeError):
@@ -123,12 +126,28 @@ def _visible(text: str) -> str:
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show that work is going on: on stderr while the block lasts, and only where that is a terminal."""
+    global _status
     console = Console(file=sys.stderr, highlight=False)
     if not console.is_terminal or console.is_dumb_terminal:
         yield
         return
-    with console.status(Text(_visible(text))):
+    _status = console.status(Text(_visible(text)))
+    try:
+        with _status:
+            yield
+    finally:
+        _status = None
+
+
+@contextmanager
+def _paused() -> Iterator[None]:
+    """The line of ``progress`` is out of the way while the block lasts."""
+    if _status is None:
         yield
+        return
+    _status.stop()
+    yield
+    _status.start()
 
 
 def table(

@@ -1,7 +1,11 @@
-"""The shapes that a command line gives: ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``, the same for every option of every command."""
+"""The shapes that a command line gives: ``x[1,3,?,2..8]`` or ``x=1,3,?,2..8``, the same for every option of every command.
+
+One option may give several, as ``x[1,3],y[2]``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,6 +16,7 @@ from irexec.ir.dims import PartialShape
 from irexec.ir.shape_text import parse_named_shape, parse_shape
 
 METAVAR = "NAME[1,3,?,2..8]"
+_BETWEEN = re.compile(r"(?<=\])\s*,")
 
 
 class ShapeOption(NamedTuple):
@@ -21,35 +26,56 @@ class ShapeOption(NamedTuple):
     shape: PartialShape
 
 
+ShapeOptions = tuple[ShapeOption, ...]
+
+
 class ShapeType(click.ParamType):
-    """Parses a shape with a name, or one without: ``[1,3,?,2..8]`` or ``1,3,?,2..8``; see irexec.ir.shape_text."""
+    """Parses shapes with names, or one without: ``[1,3,?,2..8]`` or ``1,3,?,2..8``; see irexec.ir.shape_text."""
 
     name = "shape"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShapeOption:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShapeOptions:
+        """The shapes of one option."""
         text = str(value).strip()
         if not text:
             self.fail(f"'' has no sizes, expected {METAVAR} or NAME=1,3,?,2..8", param, ctx)
         try:
-            if "=" not in text and (text.startswith("[") or not text.endswith("]")):
-                return ShapeOption(None, parse_shape(text))
-            name, shape = parse_named_shape(text)
+            return tuple(_parsed(part.strip()) for part in (_BETWEEN.split(text) if text.endswith("]") else [text]))
         except OpError as error:
             self.fail(str(error), param, ctx)
-        return ShapeOption(name.strip(), shape)
 
 
-def shapes_by_name(shapes: Iterable[ShapeOption], option: str) -> dict[str, PartialShape]:
+def _parsed(text: str) -> ShapeOption:
+    if "=" not in text and (text.startswith("[") or not text.endswith("]")):
+        return ShapeOption(None, parse_shape(text))
+    name, shape = parse_named_shape(text)
+    return ShapeOption(name.strip(), shape)
+
+
+def shapes_by_input(shapes: Iterable[ShapeOptions], option: str) -> dict[str | None, PartialShape]:
+    """The shapes by the names of their inputs; None for the only input of a model.
+
+    Raises:
+        click.BadParameter: two are for the same input; ``option`` is where the message says it was given.
+    """
+    found: dict[str | None, PartialShape] = {}
+    for name, shape in (one for several in shapes for one in several):
+        if name in found:
+            which = "the only input" if name is None else repr(name)
+            raise click.BadParameter(f"the shape of {which} is given twice", param_hint=f"'{option}'")
+        found[name] = shape
+    return found
+
+
+def shapes_by_name(shapes: Iterable[ShapeOptions], option: str) -> dict[str, PartialShape]:
     """The shapes by the names of their inputs.
 
     Raises:
         click.BadParameter: a shape has no name, or two have the same; ``option`` is where the message says it was given.
     """
     found: dict[str, PartialShape] = {}
-    for name, shape in shapes:
+    for name, shape in shapes_by_input(shapes, option).items():
         if name is None:
             raise click.BadParameter(f"a shape has no name, expected {METAVAR} or NAME=1,3,?,2..8", param_hint=f"'{option}'")
-        if name in found:
-            raise click.BadParameter(f"the shape of {name!r} is given twice", param_hint=f"'{option}'")
         found[name] = shape
     return found

@@ -34,8 +34,10 @@ from irexec.schema.registry import resolve
 def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = None, *, optimize: bool = True) -> Plan:
     """Plan the computation of ``targets`` (by default the Results) and of everything that has an effect.
 
+    What tolerant inference could not infer is left out: an Assign behind it has no effect.
+
     Raises:
-        NodeError, UnsupportedError, ModelError: as far as inference has not found it already.
+        NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
     """
     wanted = [_source(node) for node in graph.results] if targets is None else list(targets)
     return _Planner(graph, inference, wanted, optimize).plan()
@@ -68,7 +70,11 @@ class _Planner:
 
     def _needed(self) -> list[Node]:
         order, stuck = topological(self.graph)
-        wanted = {value.node for value in self.targets} | set(self.graph.sinks)
+        blocked = self.inference.blocked(self.graph)
+        for value in self.targets:
+            if value.node in blocked:
+                raise blocked[value.node]
+        wanted = {value.node for value in self.targets} | (set(self.graph.sinks) - set(blocked))
         if stuck and wanted & set(stuck):
             raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
         for node in reversed(order):

@@ -32,6 +32,26 @@ def find_value(graph: Graph, key: str) -> Value:
     raise InputError(f"there is no tensor or layer {key!r}{offer}")
 
 
+def values_by_name(graph: Graph) -> dict[str, Value]:
+    """Every value by all that it is called: tensor names come first, then layers, then ``layer:port``.
+
+    A name that several values have means the first of them; a Result stands for what feeds it.
+    """
+    found: dict[str, Value] = {}
+    for node in graph.nodes:
+        for value in node.outputs:
+            for name in value.names:
+                found.setdefault(name, value)
+    for node in graph.nodes:
+        source = node.outputs[0] if node.outputs else node.inputs[0] if node.type == "Result" and node.inputs else None
+        if source is not None:
+            found.setdefault(node.name, source)
+    for node in graph.nodes:
+        for value in node.outputs:
+            found.setdefault(f"{node.name}:{value.index}", value)
+    return found
+
+
 def all_names(graph: Graph) -> list[str]:
     """Every name by which a tensor of the graph can be found."""
     return [name for node in graph.nodes for name in (node.name, *(n for value in node.outputs for n in value.names))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
-from irexec.analysis.model import Model, Port, brief, check_model, find_port, output_ports
+from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import limited
 from irexec.compile.plan import plan
@@ -39,6 +39,7 @@ class CompiledModel:
         model: the model. It is copied: changing it afterwards changes nothing here.
         threads: how many threads BLAS may use; None leaves NumPy's choice.
         optimize: fold constants and use fast kernels; without, only reference kernels run.
+        tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
 
     Attributes:
         model: the copy that runs.
@@ -48,22 +49,22 @@ class CompiledModel:
         NodeError, UnsupportedError, ModelError: the model cannot be run.
     """
 
-    def __init__(self, model: ir.Model, *, threads: int | None = None, optimize: bool = True) -> None:
+    def __init__(self, model: ir.Model, *, threads: int | None = None, optimize: bool = True, tolerant: bool = False) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
         check_model(model)
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
-        self.threads, self.optimize = threads, optimize
-        self._inference = infer_shapes(self.model)
-        self.inputs: list[Port] = self.model.inputs
+        self.threads, self.optimize, self.tolerant = threads, optimize, tolerant
+        self._inference = infer_shapes(self.model, tolerant=tolerant)
+        self.inputs: list[Port] = input_ports(self.model, self._inference.facts)
         self.outputs: list[Port] = output_ports(self.model, self._inference.facts)
         self._is_static = all(_fact(self._inference, port).is_static for port in self.inputs)
         self._plans = PlanCache()
         self._variables = variables_of(self.model, self._inference)
         self._session = Session(self)
-        if self._is_static:
+        if self._is_static and not tolerant:
             self._plan((), None)
 
     def __repr__(self) -> str:
@@ -96,6 +97,18 @@ class CompiledModel:
         return find_port(self.outputs, key, "output")
 
     @property
+    def inference(self) -> Inference:
+        """What is known of every value before a run."""
+        return self._inference
+
+    def require(self, values: Sequence[Value]) -> None:
+        """Raise the error of a layer that cannot be run, if one of the values depends on it."""
+        blocked = self._inference.blocked(self.model)
+        for value in values:
+            if value.node in blocked:
+                raise blocked[value.node]
+
+    @property
     def variables(self) -> VariableStates:
         """The state that calls of this object keep, by variable_id; see Session."""
         return self._session.variables
@@ -118,7 +131,7 @@ class CompiledModel:
         inference = self._inference
         if shapes:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
-            inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)))
+            inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
         with limited(self.threads):
             return plan(self.model, inference, targets, optimize=self.optimize)
 

@@ -1,59 +1,112 @@
-"""Every tensor of a run, in memory or as files."""
+"""Every tensor of a run as a folder of .npy files: the whole folder, or what was there before."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from irexec.errors import ModelError
+from irexec.errors import InputError, ModelError
 from irexec.ir.graph import Value
-from irexec.runtime.session import CompiledModel
+from irexec.tools.array_files import storable
+
+_INDEX = "index.json"
+_FILE_NAME = re.compile(r"\d+_[A-Za-z0-9._-]*\.\d+\.npy")
 
 
-def tensors(compiled: CompiledModel) -> dict[str, Value]:
-    """What a run computes, by ``layer`` or ``layer:port``: all but Parameters' and Constants' outputs."""
-    found: dict[str, Value] = {}
-    for node in compiled.model.nodes:
-        if node.type in ("Parameter", "Constant", "Result"):
-            continue
-        for value in node.outputs:
-            found[node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"] = value
-    return found
+def check_dump_folder(folder: Path) -> None:
+    """Raise InputError unless ``folder`` can be written without losing anything but an earlier dump.
+
+    It may be absent, empty, or hold an earlier dump and nothing else. A link is refused, since the folder is replaced.
+    """
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link: --dump-layers replaces the folder, name the folder itself")
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} exists and is not a folder")
+    if not _is_empty_or_dump(folder):
+        raise InputError(f"{folder} has files that --dump-layers has not written: name a new or an empty folder")
 
 
-def every_tensor(compiled: CompiledModel, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every tensor that a run computes."""
-    found = tensors(compiled)
-    return dict(zip(found, compiled.values(inputs, list(found.values())), strict=True))
+def _is_empty_or_dump(folder: Path) -> bool:
+    """Whether the folder has nothing but files that its index lists and that are named as a dump names them."""
+    try:
+        with os.scandir(folder) as entries:
+            found = {entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries}
+        if not found:
+            return True
+        with open(folder / _INDEX, encoding="utf-8") as file:
+            listed = {entry["file"] for entry in json.load(file)["tensors"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return all(name == _INDEX or (name in listed and _FILE_NAME.fullmatch(name)) for name in found)
 
 
-def dump(compiled: CompiledModel, inputs: Mapping[str, np.ndarray], directory: Path) -> int:
-    """Write every tensor to a .npy and an index.json that says which is which; returns how many.
+def write_dump(folder: Path, tensors: Mapping[str, tuple[Value, np.ndarray]]) -> None:
+    """Write each tensor to a .npy, and an index.json that lists them, in place of an earlier dump.
+
+    Everything is written to a new folder beside it, which then takes its name; no link in an earlier dump is followed.
 
     Raises:
-        ModelError: the folder cannot be written to.
+        InputError: see ``check_dump_folder``.
+        ModelError: the folder cannot be written.
     """
-    values = tensors(compiled)
-    arrays = every_tensor(compiled, inputs)
+    check_dump_folder(folder)
+    target = folder.resolve()
+    suffix = secrets.token_hex(8)
+    new, old = (target.with_name(f".{target.name}.{kind}.{suffix}") for kind in ("new", "old"))
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        index = []
-        for (name, value), array in zip(values.items(), arrays.values(), strict=True):
-            file = f"{value.node.id:05d}_{_safe(value.node.name)}.{value.index}.npy"
-            np.save(directory / file, array.astype(str) if array.dtype == object else array, allow_pickle=False)
-            layer = {"id": value.node.id, "layer": value.node.name, "type": value.node.type, "port": value.index}
-            index.append(
-                {"file": file, "name": name, "tensor_names": value.names, **layer, "shape": list(array.shape), "dtype": str(array.dtype)}
-            )
-        (directory / "index.json").write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
+        new.mkdir(parents=True)
+        index = [_write_tensor(new, name, value, array) for name, (value, array) in tensors.items()]
+        (new / _INDEX).write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
+        _replace(new, target, old)
     except OSError as error:
-        raise ModelError(f"{directory}: cannot be written: {error.strerror or error}") from None
-    return len(values)
+        raise ModelError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
 
 
-def _safe(name: str) -> str:
+def _replace(new: Path, target: Path, old: Path) -> None:
+    """Give ``new`` the name ``target``; what had it before is deleted, or has it again if that fails."""
+    if not target.exists():
+        os.rename(new, target)
+        return
+    os.rename(target, old)
+    try:
+        os.rename(new, target)
+    except BaseException:
+        os.rename(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> dict[str, Any]:
+    """Write one tensor, and return its entry in the index."""
+    file = f"{value.node.id:05d}_{_file_name(value.node.name)}.{value.index}.npy"
+    with open(folder / file, "xb") as opened:
+        np.save(opened, storable(array), allow_pickle=False)
+    layer = {"id": value.node.id, "layer": value.node.name, "type": value.node.type, "port": value.index}
+    return {"file": file, "name": name, "tensor_names": list(value.names), **layer, "shape": list(array.shape), "dtype": str(array.dtype)}
+
+
+def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
+
+
+def tensor_names(values: Sequence[Value]) -> dict[str, Value]:
+    """Values by unique names: the first tensor name, else ``layer`` or ``layer:port``, else ``id:port``."""
+    found: dict[str, Value] = {}
+    for value in values:
+        node = value.node
+        layer = node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
+        name = next((name for name in (*value.names[:1], layer) if name not in found), f"{node.id}:{value.index}")
+        found[name] = value
+    return found

@@ -1,146 +1,174 @@
-"""Inputs for a model from files, pictures and random numbers, as ``irexec infer -i`` takes them."""
+"""Inputs for a model from files, images, random values and constants, as ``irexec infer -i`` takes them."""
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, ModelError
-from irexec.ir.dims import PartialShape, shape_text
-from irexec.tools.images import PICTURES, Picture, read_picture
+from irexec.errors import InputError
+from irexec.ir.dims import PartialShape, is_static, low, shape_text
+from irexec.tools.array_files import STDIN, load_arrays
+from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions, Notify, read_image
 
-_NPY, _ZIP = b"\x93NUMPY", (b"PK\x03\x04", b"PK\x05\x06")
+_GENERATED = ("random", "zeros", "ones")
+_ACCEPTED = f".npy, .npz or image ({', '.join(IMAGE_SUFFIXES)})"
 
 
 @dataclass(frozen=True)
-class Feed:
-    """One ``-i``: what it names, or None, and where the numbers come from (a path, or "random")."""
+class InputSource:
+    """One ``-i``: the input that it names, or None, and where its values come from.
+
+    Attributes:
+        name: a name of an input, or its position.
+        source: a path, "-" for standard input, or one of "random", "zeros", "ones".
+    """
 
     name: str | None
     source: str
 
     @property
-    def is_picture(self) -> bool:
-        """Whether the source is called as pictures are."""
-        return self.source.lower().endswith(PICTURES)
+    def kind(self) -> Literal["generated", "image", "arrays"]:
+        """What the source is: by its name, since the suffix of an image says how it is meant."""
+        if self.source in _GENERATED:
+            return "generated"
+        return "image" if self.source.lower().endswith(IMAGE_SUFFIXES) else "arrays"
+
+    @property
+    def path(self) -> str | None:
+        """The file that is read, if there is one."""
+        return None if self.kind == "generated" or self.source == STDIN else self.source
 
 
-def parse_feed(text: str) -> Feed:
-    """``name=source`` or ``source``. A name may hold ``=``: the source is what follows the last one."""
+def parse_input_source(text: str) -> InputSource:
+    """``name=source`` or ``source``. A name may hold ``=``: the source is what follows the last one.
+
+    Raises:
+        InputError: there is no source.
+    """
     name, equals, source = text.rpartition("=")
     if not source:
         raise InputError(f"-i {text!r} names no file")
-    return Feed(name or None, source) if equals else Feed(None, text)
+    return InputSource(name or None, source) if equals else InputSource(None, text)
 
 
-def arrays(feeds: Sequence[Feed], ports: Sequence[Port], *, seed: int = 0, picture: Picture | None = None) -> dict[str, np.ndarray]:
-    """One array per input named by the feeds, by the port's name.
+def input_arrays(
+    sources: Sequence[InputSource], ports: Sequence[Port], *, seed: int = 0, image: ImageOptions | None = None, notify: Notify
+) -> dict[str, np.ndarray]:
+    """One array per input that the sources give, by the port's name.
 
-    A source without a name feeds the first input that has nothing yet; a .npz feeds by its own
-    names; "random" alone feeds every input that has nothing.
+    A source with a name feeds that input, a .npz without one the inputs that its members name, any other file the first
+    input that has no value yet. "random", "zeros" and "ones" alone feed every input that is left.
+
+    Args:
+        sources: what to read, in any order.
+        ports: the model's inputs.
+        seed: for random values.
+        image: how images become inputs.
+        notify: called with what the user might not expect.
 
     Raises:
         InputError: a name or shape does not fit the model.
         ModelError: a file cannot be read.
     """
-    found: dict[str, np.ndarray] = {}
-    for feed in sorted(feeds, key=lambda f: (f.source == "random" and f.name is None, f.name is None and not f.source.endswith(".npz"))):
-        for name, array in _read(feed, ports, found, seed, picture or Picture()).items():
-            if name in found:
-                raise InputError(f"input {name!r} is given twice, the second time by {feed.source!r}")
-            found[name] = array
-    return found
+    if sum(source.source == STDIN for source in sources) > 1:
+        raise InputError("standard input can be read only once, -i - is given twice")
+    reader = _Reader(ports, seed, image or ImageOptions(), notify)
+    files = {source: load_arrays(source.source, _ACCEPTED) for source in sources if source.kind == "arrays"}
+    for source in sorted(sources, key=lambda s: _order(s, files)):
+        for name, array in reader.read(source, files).items():
+            if name in reader.found:
+                raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
+            reader.found[name] = array
+    return reader.found
 
 
-def _read(feed: Feed, ports: Sequence[Port], found: Mapping[str, Any], seed: int, picture: Picture) -> dict[str, np.ndarray]:
-    if feed.source == "random":
-        targets = [find_port(ports, feed.name)] if feed.name else [port for port in ports if port.name not in found]
-        _check_static(targets)
-        return {port.name: random_array(port, seed + ports.index(port)) for port in targets}
-    if feed.source.lower().endswith(".npz"):
-        members = load(feed.source)
-        if feed.name is not None:
-            return {find_port(ports, feed.name).name: _only(members, feed)}
+def _order(source: InputSource, files: Mapping[InputSource, Mapping[str, np.ndarray]]) -> int:
+    """Sources that name their inputs come first, those that feed whatever is left come last."""
+    if source.name is not None:
+        return 0
+    if source.kind == "generated":
+        return 3
+    return 2 if source.kind == "image" or "" in files[source] else 1
+
+
+class _Reader:
+    """What has been read so far, and what reading depends on."""
+
+    def __init__(self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify) -> None:
+        self.ports, self.seed, self.image, self.notify = ports, seed, image, notify
+        self.found: dict[str, np.ndarray] = {}
+
+    def read(self, source: InputSource, files: Mapping[InputSource, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        if source.kind == "generated":
+            return self._generated(source)
+        members = files.get(source, {})
+        if source.kind == "arrays" and "" not in members and source.name is None:
+            return self._by_member(source, members)
+        port = find_port(self.ports, source.name) if source.name else self._next_free(source)
+        if source.kind == "image":
+            return {port.name: read_image(source.source, port, self.image, self.notify)}
+        return {port.name: _only(members, source)}
+
+    def _generated(self, source: InputSource) -> dict[str, np.ndarray]:
+        ports = [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
+        arrays = {}
+        for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
+            if not is_static(port.shape):
+                self.notify(f"input {port}: the sizes that are not known are taken as small as can be, {shape_text(shape)}; see --shape")
+            arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
+        return arrays
+
+    def _by_member(self, source: InputSource, members: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            return {find_port(ports, key).name: array for key, array in members.items()}
+            return {find_port(self.ports, key).name: array for key, array in members.items()}
         except InputError as error:
-            raise InputError(f"{feed.source}: {error}") from None
-    port = find_port(ports, feed.name) if feed.name else _next_free(ports, found, feed)
-    if feed.is_picture:
-        return {port.name: read_picture(feed.source, port, picture)}
-    return {port.name: _only(load(feed.source), feed)}
+            raise InputError(f"{source.source}: {error}") from None
+
+    def _next_free(self, source: InputSource) -> Port:
+        for port in self.ports:
+            if port.name not in self.found:
+                return port
+        raise InputError(f"there is no input left for {source.source!r}: the model has {expected(self.ports)}")
 
 
-def _next_free(ports: Sequence[Port], found: Mapping[str, Any], feed: Feed) -> Port:
-    for port in ports:
-        if port.name not in found:
-            return port
-    raise InputError(f"there is no input left for {feed.source!r}: the model has {expected(ports)}")
-
-
-def _only(members: Mapping[str, np.ndarray], feed: Feed) -> np.ndarray:
-    if feed.name is not None and feed.name in members:
-        return members[feed.name]
+def _only(members: Mapping[str, np.ndarray], source: InputSource) -> np.ndarray:
+    if source.name is not None and source.name in members:
+        return members[source.name]
     if len(members) != 1:
-        raise InputError(f"{feed.source!r} holds {len(members)} arrays ({', '.join(members)}), one is expected for {feed.name!r}")
+        raise InputError(f"{source.source!r} has {len(members)} arrays ({', '.join(members)}), expected one for {source.name!r}")
     return next(iter(members.values()))
 
 
-def load(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz by name, or of a .npy under the name "".
+def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
+    """Shapes in which every size that is not known is 1, or the minimum of its range.
 
     Raises:
-        ModelError: the file is not there, or is neither (pickled objects are refused).
+        InputError: the rank of an input is not known.
     """
-    try:
-        with open(path, "rb") as file:
-            start = file.read(len(_NPY))
-        if not start.startswith((_NPY, *_ZIP)):
-            raise ModelError(f"{path}: not a readable .npy or .npz: it starts with {start!r}")
-        read = np.load(path, allow_pickle=False)
-        if isinstance(read, np.ndarray):
-            return {"": _native(read)}
-        with read:
-            return {name: _native(read[name]) for name in read.files}
-    except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path}: not a readable .npy or .npz: {error}") from None
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    """The same numbers in this machine's order of bytes."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    shapes = []
+    for port in ports:
+        if port.shape is None:
+            raise InputError(f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"')
+        shapes.append(tuple(size if isinstance(size, int) else max(1, low(size)) for size in port.shape))
+    return shapes
 
 
 def random_array(port: Port, seed: int) -> np.ndarray:
-    """Random numbers that an input takes: floats in [0, 1), integers small, the same for the same seed.
+    """Random values that an input takes: floats in [0, 1), small integers, the same for the same seed.
 
     Raises:
         InputError: its shape or type is not known.
     """
-    _check_static([port])
-    if port.element is None:
-        raise InputError(f"the element type of input {port.name!r} is not known")
-    return _random(port.element, static(port.shape) or (), np.random.default_rng(seed))
-
-
-def _check_static(ports: Sequence[Port]) -> None:
-    """All inputs of unknown sizes in one sentence."""
-    open_ports = [port for port in ports if static(port.shape) is None]
-    if open_ports:
-        have = ", ".join(f"input {port.name!r} has shape {shape_text(port.shape)}" for port in open_ports)
-        raise InputError(f"{have}: say which with {' '.join(f'--shape {port.name}=...' for port in open_ports)}")
+    shape = static(port.shape)
+    if shape is None:
+        raise InputError(f'input {port.name!r} has shape {shape_text(port.shape)}: give it one with --shape "{port.name}[...]"')
+    return generated_array("random", port, shape, seed)
 
 
 def static(shape: PartialShape) -> tuple[int, ...] | None:
@@ -149,6 +177,22 @@ def static(shape: PartialShape) -> tuple[int, ...] | None:
         return None
     sizes = tuple(size for size in shape if isinstance(size, int))
     return sizes if len(sizes) == len(shape) else None
+
+
+def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """An array of ``shape`` for an input: "random", "zeros" or "ones".
+
+    Raises:
+        InputError: the type of the input is not known.
+    """
+    element = port.element
+    if element is None:
+        raise InputError(f"the element type of input {port.name!r} is not known")
+    if source == "random":
+        return _random(element, shape, np.random.default_rng(seed))
+    if element.kind == "string":
+        return np.full(shape, "" if source == "zeros" else "1", object)
+    return rounded(np.full(shape, source == "ones", element.carrier), element)
 
 
 def _random(element: Element, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

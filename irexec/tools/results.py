@@ -1,14 +1,14 @@
-"""What is said of results: a line on each, the most probable classes, agreement with a reference."""
+"""What is reported of results: a line for each, the most probable classes, agreement with a reference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from irexec.errors import ModelError
+from irexec.errors import InputError, ModelError
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class TensorLine:
 
 
 def describe(name: str, array: np.ndarray) -> TensorLine:
-    """A tensor in one line."""
+    """A tensor in one line; NaN are counted and left out of the statistics."""
     first = tuple(array.ravel()[:4].tolist())
     kind = "string" if array.dtype == object else str(array.dtype)
     if array.size == 0 or array.dtype.kind not in "fiub":
         return TensorLine(name, kind, array.shape, None, None, None, 0, first)
-    numbers = array.astype(np.float64)
-    nans = int(np.isnan(numbers).sum())
-    finite = numbers[~np.isnan(numbers)]
+    values = array.astype(np.float64)
+    nans = int(np.isnan(values).sum())
+    finite = values[~np.isnan(values)]
     if finite.size == 0:
         return TensorLine(name, kind, array.shape, None, None, None, nans, first)
     with np.errstate(all="ignore"):
@@ -41,34 +41,74 @@ def describe(name: str, array: np.ndarray) -> TensorLine:
 
 
 @dataclass(frozen=True)
-class Class:
-    """One of the most probable classes of a result."""
+class Prediction:
+    """One of the most probable classes of a result.
+
+    Attributes:
+        output: the result.
+        position: the index along every axis but that of the classes.
+        rank: 1 for the class with the maximum score.
+        index, label: the class; the label is "" where no labels are given.
+        score: its value.
+    """
 
     output: str
-    row: int
+    position: tuple[int, ...]
     rank: int
     index: int
     label: str
     score: float
 
 
-def top_classes(results: Mapping[str, np.ndarray], count: int, labels: Sequence[str] = ()) -> list[Class]:
-    """The ``count`` greatest of each row (all axes after the first) of every float result."""
-    found = []
-    for name, array in results.items():
-        if array.ndim == 0 or array.size == 0 or array.dtype.kind not in "fiu":
-            continue
-        rows = array.reshape(array.shape[0], -1) if array.ndim > 1 else array.reshape(1, -1)
-        for number, row in enumerate(rows):
-            order = np.argsort(-row.astype(np.float64), kind="stable")[:count]
-            for rank, index in enumerate(order.tolist(), 1):
-                label = labels[index] if index < len(labels) else ""
-                found.append(Class(name, number, rank, index, label, float(row[index])))
-    return found
+def class_axis(shape: Sequence[int]) -> int:
+    """The axis of a result along which classes are ranked, unless the user names it.
+
+    It is the only axis after the first that is longer than 1. Where there are several it is the last axis of three
+    (batch, positions, classes) and the second of four and more (batch, classes, height, width).
+    """
+    if len(shape) == 1:
+        return 0
+    longer = [axis for axis in range(1, len(shape)) if shape[axis] > 1]
+    if len(longer) == 1:
+        return longer[0]
+    return len(shape) - 1 if len(shape) <= 3 else 1
+
+
+def predictions(
+    results: Mapping[str, np.ndarray], count: int, labels: Sequence[str] | None = None, axis: int | None = None
+) -> list[Prediction]:
+    """The ``count`` classes of the highest scores, at every position of every numeric result.
+
+    Args:
+        results: arrays by name; scalars, empty arrays and texts have no classes.
+        count: how many classes at each position.
+        labels: the names of the classes.
+        axis: the axis of the classes; ``class_axis`` decides where it is None.
+
+    Raises:
+        InputError: a result has no such axis, or more classes than there are labels.
+    """
+    ranked = {name: array for name, array in results.items() if array.ndim and array.size and array.dtype.kind in "fiu"}
+    return [prediction for name, array in ranked.items() for prediction in _ranked(name, array, count, labels, axis)]
+
+
+def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> Iterator[Prediction]:
+    if axis is not None and not -array.ndim <= axis < array.ndim:
+        raise InputError(f"--axis {axis} is not an axis of result {name!r}, which has shape {list(array.shape)}")
+    scores = np.moveaxis(array, class_axis(array.shape) if axis is None else axis, -1)
+    if labels is not None and len(labels) < scores.shape[-1]:
+        raise InputError(
+            f"there are {len(labels)} labels for the {scores.shape[-1]} classes of result {name!r} of shape {list(array.shape)}: "
+            "--axis names another axis, --tensor another result"
+        )
+    order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
+    for position in np.ndindex(*order.shape[:-1]):
+        for rank, index in enumerate(order[position].tolist(), 1):
+            yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", float(scores[position][index]))
 
 
 def read_labels(path: str) -> list[str]:
-    """One label a line.
+    """One label per line.
 
     Raises:
         ModelError: the file cannot be read.
@@ -88,7 +128,7 @@ class Agreement:
 
     Attributes:
         name: the tensor.
-        agrees: whether every number is within the tolerances, and type class and shape are the same.
+        agrees: whether every value is within the tolerances, and type class and shape are the same.
         largest: the largest absolute difference; None where the shapes differ.
         message: what differs; "" where nothing does.
     """
@@ -97,6 +137,25 @@ class Agreement:
     agrees: bool
     largest: float | None
     message: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Tensors against the arrays of a reference.
+
+    Attributes:
+        agreements: one for each tensor that both have.
+        only_in_reference, only_in_results: the names of the others, which are not compared.
+    """
+
+    agreements: tuple[Agreement, ...]
+    only_in_reference: tuple[str, ...] = ()
+    only_in_results: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether everything that was compared agrees."""
+        return all(agreement.agrees for agreement in self.agreements)
 
 
 def compare(name: str, actual: np.ndarray, reference: np.ndarray, rtol: float, atol: float) -> Agreement:
@@ -115,5 +174,5 @@ def compare(name: str, actual: np.ndarray, reference: np.ndarray, rtol: float, a
         return Agreement(name, True, largest, "")
     where = tuple(int(i) for i in np.unravel_index(int(np.argmin(close)), close.shape))
     wrong = int((~close).sum())
-    text = f"{wrong} of {close.size} numbers differ, the first at {list(where)}: {a[where]:g}, the reference has {r[where]:g}"
+    text = f"{wrong} of {close.size} values differ, the first at {list(where)}: {a[where]:g}, the reference has {r[where]:g}"
     return Agreement(name, False, largest, text)

@@ -89,7 +89,7 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
             ["infer", MODEL, "-i", "random", "--seed", "-1"],
             "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)",
         ),
-        (["ops", "Gathr"], "there is no operation 'Gathr'; near it are Gather"),
+        (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
         (["infer", MODEL], "no value is given for 'picture'"),
     ],
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import click
 import pytest
 
+from irexec.cli.main import run
 from irexec.cli.shape_option import ShapeType, shapes_by_name
 from irexec.ir.dims import Dim
 
+CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
 SIZES = (1, 3, Dim(), Dim(2, 8))
 
 
@@ -31,7 +36,12 @@ SIZES = (1, 3, Dim(), Dim(2, 8))
     ],
 )
 def test_forms(text: str, name: str | None, shape: object) -> None:
-    assert ShapeType().convert(text, None, None) == (name, shape)
+    assert ShapeType().convert(text, None, None) == ((name, shape),)
+
+
+@pytest.mark.parametrize("text", ["x[1],y[2,?]", " x [1] , y[2,?]", "x=[1],y=[2,?]"])
+def test_several_in_one_option(text: str) -> None:
+    assert ShapeType().convert(text, None, None) == (("x", (1,)), ("y", (2, Dim())))
 
 
 @pytest.mark.parametrize(
@@ -59,3 +69,15 @@ def test_shapes_need_distinct_names() -> None:
         shapes_by_name([shape("x[1]", None, None), shape("x=2", None, None)], "--input")
     with pytest.raises(click.BadParameter, match="a shape has no name"):
         shapes_by_name([shape("1,2", None, None)], "--input")
+
+
+@pytest.mark.parametrize("text", ["3,1,8,8", "[3,1,8,8]", "picture=3,1,8,8", "picture[3,1,8,8]", "0=3,1,8,8", "0[3,1,8,8]"])
+def test_infer_takes_every_form(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["infer", str(CLASSIFIER), "-i", "random", "--shape", text, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [3, 10]
+
+
+@pytest.mark.parametrize("text", ["picture[1,2,8,8]", "picture[1,a]", "nowhere[1]", "[1],[2]"])
+def test_a_wrong_shape_is_wrong_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["infer", str(CLASSIFIER), "-i", "random", "--shape", text]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

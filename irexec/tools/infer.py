@@ -1,0 +1,263 @@
+"""One run of a model: everything that is asked for is planned together, so that all of it comes from the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.model import Model, expected
+from irexec.analysis.validate import validate
+from irexec.api import read_model
+from irexec.errors import InputError, ModelError, NodeError
+from irexec.ir.dims import PartialShape, shape_text
+from irexec.ir.find import find_value, values_by_name
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Value
+from irexec.runtime.session import CompiledModel
+from irexec.tools.array_files import load_arrays
+from irexec.tools.dump import tensor_names, write_dump
+from irexec.tools.images import ImageOptions
+from irexec.tools.input_sources import InputSource, input_arrays
+from irexec.tools.result_files import check_outputs, write_results
+from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
+
+_WARNINGS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class InferOptions:
+    """What a run is given and asked for.
+
+    Attributes:
+        weights: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input.
+        seed: for random inputs.
+        image: how images become inputs, and a result becomes an image.
+        threads, optimize: as for CompiledModel.
+        strict: refuse a model in which validate finds an error.
+        tensors: what to give; the Results if empty.
+        every_tensor: give every tensor of the graph.
+        output: the .npz or .png to write.
+        dump_folder: the folder to write every tensor to.
+        reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
+        topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
+    """
+
+    weights: str | None = None
+    shapes: Mapping[str | None, PartialShape] | None = None
+    seed: int = 0
+    image: ImageOptions = field(default_factory=ImageOptions)
+    threads: int | None = None
+    optimize: bool = True
+    strict: bool = False
+    tensors: tuple[str, ...] = ()
+    every_tensor: bool = False
+    output: str | None = None
+    dump_folder: str | None = None
+    reference: str | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    topk: int | None = None
+    class_axis: int | None = None
+    labels: str | None = None
+
+
+@dataclass(frozen=True)
+class InferReport:
+    """What came of a run.
+
+    Attributes:
+        tensors: what was asked for, by name.
+        predictions: the most probable classes; None if not asked for.
+        comparison: the agreement with the reference; None if there is none.
+        dumped: how many tensors were written to the dump folder; None if none were to be.
+    """
+
+    tensors: Mapping[str, np.ndarray]
+    predictions: tuple[Prediction, ...] | None = None
+    comparison: Comparison | None = None
+    dumped: int | None = None
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Where a run reports what is no error, as soon as it is known.
+
+    Attributes:
+        note: takes what the user may not expect, such as an image that is stretched.
+        warning: takes what is wrong with the model, but does not keep it from running.
+    """
+
+    note: Callable[[str], None] = lambda text: None
+    warning: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The arrays to compare with: those that name a tensor of the model, and the names of the others."""
+
+    arrays: Mapping[str, np.ndarray]
+    values: Mapping[str, Value]
+    unknown: tuple[str, ...]
+
+
+def infer(path: str, sources: Sequence[InputSource], options: InferOptions, messages: Messages | None = None) -> InferReport:
+    """Run a model once and give, write and compare whatever ``options`` ask for.
+
+    Args:
+        path: the .xml.
+        sources: where the inputs come from.
+        options: what is asked for.
+        messages: takes notes and warnings.
+
+    Raises:
+        InputError: a name, shape, type or file does not fit the model, or a file of the user would be overwritten.
+        ModelError, NodeError, UnsupportedError: what is asked for cannot be read, run or written.
+    """
+    messages = messages or Messages()
+    check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
+    labels = read_labels(options.labels) if options.labels else None
+    compiled = _compiled(path, options)
+    selected = _selected(compiled, options)
+    reference = _reference(compiled, options)
+    every = _every_tensor(compiled) if options.dump_folder is not None else {}
+    wanted = list(dict.fromkeys([*selected.values(), *every.values(), *(reference.values.values() if reference else ())]))
+    _require(compiled, [*selected.values(), *every.values()], options)
+    _warn(compiled, messages)
+    inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note)
+    arrays = dict(zip(wanted, compiled.values(inputs, wanted), strict=True))
+    results = {name: arrays[value] for name, value in selected.items()}
+    ranked = results if not options.every_tensor else {port: arrays[value] for port, value in _results(compiled).items() if value in arrays}
+    report = InferReport(
+        results,
+        tuple(predictions(ranked, options.topk, labels, options.class_axis)) if options.topk else None,
+        _compared(reference, selected, arrays, options) if reference else None,
+        len(every) if options.dump_folder is not None else None,
+    )
+    if options.output is not None:
+        write_results(options.output, results, options.image, messages.note)
+    if options.dump_folder is not None:
+        write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in every.items()})
+    return report
+
+
+def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
+    """Every file that the run reads, with what it is: none of them may be overwritten."""
+    files = {path: "the model", options.weights or str(Path(path).with_suffix(".bin")): "the model's weights"}
+    files |= {source.path: "an input" for source in sources if source.path is not None}
+    files |= {file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file}
+    return files
+
+
+def _compiled(path: str, options: InferOptions) -> CompiledModel:
+    model = read_model(path, options.weights)
+    if options.strict:
+        _refuse_errors(model)
+    if options.shapes:
+        _reshape(model, options.shapes)
+    return CompiledModel(model, threads=options.threads, optimize=options.optimize, tolerant=True)
+
+
+def _refuse_errors(model: Model) -> None:
+    errors = [finding for finding in validate(model) if finding.severity == "error"]
+    if errors:
+        more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
+        raise ModelError(f"{model.path}, {_place(errors[0])}: {errors[0].code} {errors[0].message}{more}")
+
+
+def _place(finding: Finding) -> str:
+    layer = "" if finding.layer_id is None else f", layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type})"
+    return f"line {finding.line}{layer}"
+
+
+def _warn(compiled: CompiledModel, messages: Messages) -> None:
+    """Report what is wrong with the model and yet does not keep from running what is asked for.
+
+    Such are ports that declare what is not so, since shapes are inferred anyway, and layers on which nothing depends.
+    """
+    texts = [f"{error}; nothing that is asked for depends on it" for error in compiled.inference.failures.values()]
+    findings = port_findings(compiled.model, compiled.inference)
+    texts += [f"{_place(finding)}: {finding.message}" for finding in findings if finding.severity == "error"]
+    for text in texts[:_WARNINGS_SHOWN]:
+        messages.warning(text)
+    if len(texts) > _WARNINGS_SHOWN:
+        messages.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
+
+
+def _reshape(model: Model, shapes: Mapping[str | None, PartialShape]) -> None:
+    if None in shapes and len(model.inputs) != 1:
+        raise InputError(f"--shape {shape_text(shapes[None])} names no input: the model has {expected(model.inputs)}")
+    model.reshape({0 if name is None else name: shape for name, shape in shapes.items()}, tolerant=True)
+
+
+def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOptions) -> None:
+    """Raise the error of a layer that cannot be run; with --shape it is the shapes that do not fit."""
+    try:
+        compiled.require(values)
+    except NodeError as error:
+        if not options.shapes:
+            raise
+        given = " ".join(f"--shape {name or ''}{shape_text(shape)}" for name, shape in options.shapes.items())
+        raise InputError(f"the model does not take {given}: {error}") from None
+
+
+def _selected(compiled: CompiledModel, options: InferOptions) -> dict[str, Value]:
+    """What the table shows and -o writes, by name."""
+    if options.every_tensor:
+        return _every_tensor(compiled)
+    if options.tensors:
+        return {name: find_value(compiled.model, name) for name in options.tensors}
+    return _results(compiled)
+
+
+def _results(compiled: CompiledModel) -> dict[str, Value]:
+    results = {}
+    for port in compiled.outputs:
+        source = port.node.inputs[0] if port.node.inputs else None
+        if source is None:
+            raise ModelError(f"layer {port.node.id} {port.node.name!r} (Result) has no input")
+        results[port.name] = source
+    return results
+
+
+def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
+    """What a run computes: all but the outputs of Parameters and Constants."""
+    nodes = (node for node in compiled.model.nodes if node.type not in ("Parameter", "Constant", "Result"))
+    return tensor_names([value for node in nodes for value in node.outputs])
+
+
+def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | None:
+    if options.reference is None:
+        return None
+    arrays = load_arrays(options.reference)
+    results = _results(compiled)
+    if not arrays:
+        raise InputError(f"{options.reference} has no arrays to compare with")
+    if "" in arrays:
+        if len(results) != 1:
+            raise InputError(f"{options.reference} is one array without a name, the model has the results {', '.join(results)}")
+        arrays = {next(iter(results)): arrays[""]}
+    names = results | values_by_name(compiled.model)
+    blocked = compiled.inference.blocked(compiled.model)
+    known = {name: names[name] for name in arrays if name in names and names[name].node not in blocked}
+    if not known:
+        raise InputError(f"no array of {options.reference} ({_listed(list(arrays))}) has the name of a tensor or layer of the model")
+    return _Reference(arrays, known, tuple(name for name in arrays if name not in known))
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _compared(
+    reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions
+) -> Comparison:
+    agreements = tuple(
+        compare(name, arrays[value], reference.arrays[name], options.rtol, options.atol) for name, value in reference.values.items()
+    )
+    compared = set(reference.values.values())
+    return Comparison(agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared))

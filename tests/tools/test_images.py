@@ -1,0 +1,201 @@
+"""Images as inputs and results as images. Expected pixels are written out by hand or come from Pillow's own operations."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from irexec.analysis.model import Port
+from irexec.cli.main import run
+from irexec.dtypes.elements import F32, U8, Element
+from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.ir.graph import Node
+from irexec.tools.images import ImageOptions, read_image, result_pixels, write_png
+
+DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
+
+
+def port(*shape: int, element: Element = F32) -> Port:
+    """An input of this shape."""
+    return Port("x", ("x",), element, shape, Node(0, "x", "Parameter", "opset1"))
+
+
+def read(path: Path, target: Port, **options: Any) -> tuple[np.ndarray, list[str]]:
+    """The array, and what the user is told."""
+    notes: list[str] = []
+    return read_image(str(path), target, ImageOptions(**options), notes.append), notes
+
+
+def _saved(tmp_path: Path, pixels: Any, name: str = "x.png", dtype: Any = np.uint8, **options: Any) -> Path:
+    Image.fromarray(np.asarray(pixels, dtype)).save(tmp_path / name, **options)
+    return tmp_path / name
+
+
+# 2 rows, 4 columns: black, black, white, white
+WIDE = [[0, 0, 255, 255], [0, 0, 255, 255]]
+
+
+@pytest.mark.parametrize(
+    ("resize", "expected"),
+    [
+        # The wide image between rows of black.
+        ("fit", [[0, 0, 0, 0], [0, 0, 255, 255], [0, 0, 255, 255], [0, 0, 0, 0]]),
+        ("stretch", [[0, 0, 255, 255]] * 4),
+        (None, [[0, 0, 255, 255]] * 4),
+    ],
+)
+def test_an_image_of_other_proportions(resize: Any, expected: list[list[int]], tmp_path: Path) -> None:
+    array, notes = read(_saved(tmp_path, WIDE), port(1, 1, 4, 4), resize=resize)
+    assert array[0, 0].tolist() == expected
+    assert len(notes) == (resize is None)
+    if notes:
+        assert "is stretched from 4x2 to 4x4; --resize fit or crop keeps the proportions" in notes[0]
+
+
+def test_crop_takes_the_middle(tmp_path: Path) -> None:
+    array, notes = read(_saved(tmp_path, [[9, 1, 2, 9], [9, 3, 4, 9]]), port(1, 1, 2, 2), resize="crop")
+    assert array[0, 0].tolist() == [[1, 2], [3, 4]]
+    assert notes == []
+
+
+def test_no_resizing_is_refused_or_not_needed(tmp_path: Path) -> None:
+    path = _saved(tmp_path, WIDE)
+    assert read(path, port(1, 1, 2, 4), resize="none")[0][0, 0].tolist() == WIDE
+    with pytest.raises(InputError, match="is 4x2, the model expects 4x4: --resize"):
+        read(path, port(1, 1, 4, 4), resize="none")
+
+
+def test_the_same_proportions_need_no_note(tmp_path: Path) -> None:
+    assert read(_saved(tmp_path, np.zeros((4, 8))), port(1, 1, 2, 4))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("orientation", "expected"), [(1, [[1, 2], [3, 4]]), (3, [[4, 3], [2, 1]]), (6, [[3, 1], [4, 2]]), (8, [[2, 4], [1, 3]])]
+)
+def test_the_orientation_of_exif_is_applied(orientation: int, expected: list[list[int]], tmp_path: Path) -> None:
+    """6 is a camera held upright: the rows of the file are the columns of the image from right to left."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = _saved(tmp_path, [[1, 2], [3, 4]], exif=exif)
+    assert read(path, port(1, 1, 2, 2))[0][0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [(np.float32, [[0.1, 0.25], [0.5, 1.0]]), (np.uint16, [[0, 300], [1000, 65535]]), (np.int32, [[-5, 0], [7, 1 << 20]])],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_values_of_more_than_8_bits_stay(dtype: Any, values: list[list[float]], channels: int, tmp_path: Path) -> None:
+    array, notes = read(_saved(tmp_path, values, "x.tif", dtype), port(1, channels, 2, 2))
+    for channel in array[0]:
+        np.testing.assert_array_equal(channel, np.asarray(values, np.float32))
+    assert "taken as they are, not as 0..255" in notes[0]
+
+
+def test_one_deep_channel_is_no_rgba(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one channel of more than 8 bits, the model expects 4"):
+        read(_saved(tmp_path, [[0.5]], "x.tif", np.float32), port(1, 4, 1, 1))
+
+
+def test_mean_scale_and_channel_order(tmp_path: Path) -> None:
+    path = _saved(tmp_path, [[[10, 20, 30]]])
+    assert read(path, port(1, 3, 1, 1), mean=(10.0,), scale=(10.0,))[0].ravel().tolist() == [0, 1, 2]
+    assert read(path, port(1, 1, 1, 3), layout="NHWC", mean=(1.0, 2.0, 3.0), bgr=True)[0].ravel().tolist() == [29, 18, 7]
+    with pytest.raises(InputError, match="--mean has 2 values, the image has 3 channels"):
+        read(path, port(1, 3, 1, 1), mean=(1.0, 2.0))
+
+
+def test_integer_inputs_are_rounded_and_cut(tmp_path: Path) -> None:
+    path = _saved(tmp_path, [[0, 101, 255]])
+    assert read(path, port(1, 3, element=U8), mean=(50.0,), scale=(0.4,))[0].tolist() == [[0, 128, 255]]
+
+
+@pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", b"%PDF-1.4\n", b"no image"])
+def test_only_known_formats_reach_pillow(content: bytes, tmp_path: Path) -> None:
+    """PostScript would be given to Ghostscript."""
+    (tmp_path / "x.png").write_bytes(content)
+    with pytest.raises(ModelError, match="not a readable image: it is none of PNG, JPEG, BMP"):
+        read(tmp_path / "x.png", port(1, 3, 8, 8))
+
+
+@pytest.mark.parametrize("name", ["x.png", "x.jpg", "x.bmp", "x.gif", "x.webp", "x.tif", "x.ppm"])
+def test_formats_that_are_read(name: str, tmp_path: Path) -> None:
+    path = _saved(tmp_path, np.full((8, 8, 3), 100), name)
+    np.testing.assert_allclose(read(path, port(1, 3, 8, 8))[0], 100, atol=2)
+
+
+def test_without_pillow_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(UnsupportedError, match="pip install pillow"):
+        read(tmp_path / "x.png", port(1, 3, 8, 8))
+    assert run(["infer", str(DIGITS / "denoiser.xml"), "-i", "random", "-o", str(tmp_path / "x.png")]) == 4
+    assert capsys.readouterr().err == "error: images need Pillow, which is not installed: pip install pillow\n"
+
+
+# Results as images
+
+
+def pixels(result: Any, dtype: Any = np.float32, **options: Any) -> tuple[Any, list[str]]:
+    """A result as pixels, and what the user is told."""
+    notes: list[str] = []
+    return result_pixels("y", np.asarray(result, dtype), ImageOptions(**options), notes.append).tolist(), notes
+
+
+@pytest.mark.parametrize(
+    ("result", "options", "expected"),
+    [
+        ([[[[0.0, 1.0], [0.5, 0.25]]]], {"scale": (255.0,)}, [[0, 255], [128, 64]]),
+        ([[0.0, 1.0]], {"scale": (100.0,), "mean": (50.0,)}, [[50, 150]]),
+        ([[[[1.0]], [[2.0]], [[3.0]]]], {"mean": (10.0, 20.0, 30.0)}, [[[11, 22, 33]]]),
+        ([[[[1.0]], [[2.0]], [[3.0]]]], {"bgr": True}, [[[3, 2, 1]]]),
+        ([[[1.0, 2.0, 3.0]]], {"layout": "HWC"}, [[[1, 2, 3]]]),
+        # 3 rows of 4 channels, named by the layout.
+        ([[[[1.0, 2.0, 3.0, 4.0]]]], {"layout": "nhwc"}, [[[1, 2, 3, 4]]]),
+    ],
+)
+def test_the_inverse_of_mean_and_scale(result: Any, options: dict[str, Any], expected: Any) -> None:
+    assert pixels(result, **options) == (expected, [])
+
+
+def test_what_no_pixel_can_hold_is_cut_and_said() -> None:
+    values, notes = pixels([[-3.0, 300.0, 255.4, -0.4]])
+    assert values == [[0, 255, 255, 0]]
+    assert "2 of 4 pixel values of result 'y' are outside 0..255 and are cut" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "result", [np.zeros((2, 1, 4, 4)), np.zeros((1, 2, 5, 5)), np.zeros((5, 6, 7)), np.zeros(3), np.zeros((0, 4)), np.full((2, 2), "a")]
+)
+def test_what_is_not_one_image(result: np.ndarray) -> None:
+    with pytest.raises(InputError, match="which is not one image of 1, 3 or 4 channels"):
+        result_pixels("y", result, ImageOptions(), list[str]().append)
+
+
+def test_not_finite() -> None:
+    with pytest.raises(InputError, match="has NaN or infinities"):
+        pixels([[np.nan]])
+
+
+def test_a_png_is_what_pillow_reads_back() -> None:
+    buffer = io.BytesIO()
+    write_png(buffer, np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8))
+    assert np.asarray(Image.open(buffer)).tolist() == [[[1, 2, 3], [4, 5, 6]]]
+
+
+def test_the_denoiser_writes_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["infer", str(DIGITS / "denoiser.xml"), "-i", str(DIGITS / "noisy_3.png"), "--scale", "255"]
+    for name in ("y.png", "y.npz"):
+        assert run([*options, "-o", str(tmp_path / name)]) == 0
+    expected = np.clip(np.rint(np.load(tmp_path / "y.npz")["cleaned"][0, 0] * 255), 0, 255)
+    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "y.png")), expected)
+    assert run([*options, "--all", "-o", str(tmp_path / "z.png")]) == 2
+    assert "takes one result, there are" in capsys.readouterr().err
+    assert not (tmp_path / "z.png").exists()

@@ -1,0 +1,65 @@
+"""What is reported of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irexec.cli.main import run
+from irexec.errors import InputError
+from irexec.tools.results import class_axis, predictions
+
+CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((10,), 0),
+        ((1, 1000), 1),
+        ((8, 1000), 1),
+        ((1, 1000, 1, 1), 1),
+        ((1, 1, 1, 1000), 3),
+        ((1, 7, 64), 2),
+        ((1, 21, 32, 32), 1),
+        ((2, 1, 5), 2),
+        ((1, 1), 1),
+    ],
+)
+def test_the_axis_of_the_classes(shape: tuple[int, ...], axis: int) -> None:
+    assert class_axis(shape) == axis
+
+
+def test_classes_are_ranked_at_every_position() -> None:
+    scores = np.array([[[1, 5, 3], [9, 2, 4]]], np.float32)
+    found = [(p.position, p.rank, p.index, p.label, p.score) for p in predictions({"y": scores}, 2, ["a", "b", "c"])]
+    assert found == [((0, 0), 1, 1, "b", 5), ((0, 0), 2, 2, "c", 3), ((0, 1), 1, 0, "a", 9), ((0, 1), 2, 2, "c", 4)]
+    by_column = [(p.position, p.index) for p in predictions({"y": scores}, 1, axis=1)]
+    assert by_column == [((0, 0), 1), ((0, 1), 0), ((0, 2), 1)]
+
+
+def test_ties_keep_their_order_and_nan_comes_last() -> None:
+    assert [p.index for p in predictions({"y": np.array([2, np.nan, 2, 3])}, 4)] == [3, 0, 2, 1]
+
+
+def test_what_has_no_classes_is_left_out() -> None:
+    results = {"scalar": np.float32(1) * np.ones(()), "empty": np.zeros((1, 0)), "text": np.array(["a"], object)}
+    assert predictions(results, 1) == []
+
+
+def test_too_few_labels_and_axes_that_do_not_exist() -> None:
+    with pytest.raises(InputError, match=r"there are 10 labels for the 1000 classes of result 'y' of shape \[1, 1000\]"):
+        predictions({"y": np.zeros((1, 1000))}, 1, ["label"] * 10)
+    with pytest.raises(InputError, match=r"--axis 2 is not an axis of result 'y'"):
+        predictions({"y": np.zeros((1, 10))}, 1, axis=2)
+
+
+@pytest.mark.parametrize("count", [9, 0])
+def test_too_few_labels_are_wrong_usage(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "labels.txt").write_text("label\n" * count)
+    out = tmp_path / "out.npz"
+    assert run(["infer", str(CLASSIFIER), "-i", "random", "--topk", "1", "--labels", str(tmp_path / "labels.txt"), "-o", str(out)]) == 2
+    assert f"there are {count} labels for the 10 classes" in capsys.readouterr().err
+    assert not out.exists()
