@@ -10,6 +10,7 @@ import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.model import Model, expected
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.errors import InputError, ModelError, NodeError
@@ -121,13 +122,14 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     messages = messages or Messages()
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
-    compiled = _compiled(path, options)
+    model = _model(path, options)
+    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, tolerant=True)
     selected = _selected(compiled, options)
     reference = _reference(compiled, options)
     every = _every_tensor(compiled) if options.dump_folder is not None else {}
     wanted = list(dict.fromkeys([*selected.values(), *every.values(), *(reference.values.values() if reference else ())]))
     _require(compiled, [*selected.values(), *every.values()], options)
-    _warn(compiled, messages)
+    _warn(model, compiled, messages)
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note)
     arrays = dict(zip(wanted, compiled.values(inputs, wanted), strict=True))
     results = {name: arrays[value] for name, value in selected.items()}
@@ -153,13 +155,13 @@ def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions
     return files
 
 
-def _compiled(path: str, options: InferOptions) -> CompiledModel:
+def _model(path: str, options: InferOptions) -> Model:
     model = read_model(path, options.weights)
     if options.strict:
         _refuse_errors(model)
     if options.shapes:
         _reshape(model, options.shapes)
-    return CompiledModel(model, threads=options.threads, optimize=options.optimize, tolerant=True)
+    return model
 
 
 def _refuse_errors(model: Model) -> None:
@@ -174,13 +176,17 @@ def _place(finding: Finding) -> str:
     return f"line {finding.line}{layer}"
 
 
-def _warn(compiled: CompiledModel, messages: Messages) -> None:
+def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
     """Report what is wrong with the model and yet does not keep from running what is asked for.
 
     Such are ports that declare what is not so, since shapes are inferred anyway, and layers on which nothing depends.
     """
     texts = [f"{error}; nothing that is asked for depends on it" for error in compiled.inference.failures.values()]
-    findings = port_findings(compiled.model, compiled.inference)
+    if model.version == compiled.model.version:
+        findings = port_findings(compiled.model, compiled.inference)
+    else:
+        # Compiling a model of version 10 changes the types of its inputs and outputs.
+        findings = port_findings(model, infer_shapes(model, tolerant=True))
     texts += [f"{_place(finding)}: {finding.message}" for finding in findings if finding.severity == "error"]
     for text in texts[:_WARNINGS_SHOWN]:
         messages.warning(text)
