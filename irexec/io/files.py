@@ -1,4 +1,4 @@
-"""Files written together: all of them whole, or the old ones as they were."""
+"""Files written together: either all are replaced, or all stay as they were."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import IO
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
-    """New files, open for writing, that take the places of ``targets`` when the block ends without an error.
+    """New files, open for writing, that replace ``targets`` when the block is left without an error.
 
-    They are written beside their targets, flushed to the disk and renamed in the order given. What is
-    open or mapped of the old files stays as it was. If a rename fails, those before it are undone;
+    They are written beside their targets, flushed to the disk and renamed in the order given. Old files
+    that are open or mapped keep their contents. If a rename fails, those before it are undone;
     only a process killed between two renames leaves a new file beside an old one.
 
     Raises:
@@ -63,7 +63,7 @@ def _rename_all(made: list[Path], targets: tuple[Path, ...]) -> None:
 
 
 def _keep(target: Path) -> Path | None:
-    """A second name for the file that is there, or a copy where the file system has no second names."""
+    """A hard link to the file, or a copy where the file system has no hard links; None if the file does not exist."""
     if not target.exists():
         return None
     old = _beside(target)

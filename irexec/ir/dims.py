@@ -14,10 +14,10 @@ from irexec.errors import OpError
 
 @dataclass(frozen=True)
 class Dim:
-    """An integer that is not known: lo <= it <= hi (hi None: unbounded), with an optional symbol.
+    """An integer that is not known, but lies between ``lo`` and ``hi`` (None: unbounded), with an optional symbol.
 
-    ``==`` compares the description (interval and symbol), not the unknown numbers.
-    Arithmetic gives the interval of the result, an int where only one number is left.
+    ``==`` compares the description (interval and symbol), not the unknown values.
+    Arithmetic gives the interval of the result, an int where only one value is possible.
     Ordering raises OpError unless the bounds decide it.
     """
 
@@ -45,7 +45,7 @@ class Dim:
 
     def __rsub__(self, other: int) -> int | Dim:
         if self.hi is None:
-            raise OpError("a number less an unbounded size is not known")
+            raise OpError("an unbounded size subtracted from a value is not known")
         return span(other - self.hi, other - self.lo)
 
     def __mul__(self, other: int | Dim) -> int | Dim:
@@ -98,8 +98,8 @@ class Dim:
     def __abs__(self) -> int | Dim:
         if self.lo >= 0:
             return self
-        least = 0 if self.hi is None else max(-self.hi, 0)
-        return span(least, None if self.hi is None else max(-self.lo, self.hi))
+        minimum = 0 if self.hi is None else max(-self.hi, 0)
+        return span(minimum, None if self.hi is None else max(-self.lo, self.hi))
 
     def __lt__(self, other: int | Dim) -> bool:
         if self.hi is not None and self.hi < low(other):
@@ -129,12 +129,18 @@ class Dim:
         raise OpError(f"whether {self} is zero is not known")
 
     def __index__(self) -> int:
-        raise OpError(f"{self} is not a known number")
+        raise OpError(f"{self} is not a known size")
 
     __int__ = __index__
 
     def __float__(self) -> float:
-        raise OpError(f"{self} is not a known number")
+        raise OpError(f"{self} is not a known size")
+
+    def __repr__(self) -> str:
+        parts = [self.lo, self.hi, self.name]
+        while parts and parts[-1] in (None, 0):
+            parts.pop()
+        return f"Dim({', '.join(map(repr, parts))})"
 
     def __str__(self) -> str:
         if self.name:
@@ -152,17 +158,17 @@ ANY = Dim()
 
 
 def low(size: Size) -> int:
-    """The least that ``size`` can be."""
+    """The minimum of ``size``."""
     return size.lo if isinstance(size, Dim) else size
 
 
 def high(size: Size) -> int | None:
-    """The most that ``size`` can be; None if unbounded."""
+    """The maximum of ``size``; None if unbounded."""
     return size.hi if isinstance(size, Dim) else size
 
 
 def span(lo: int, hi: int | None) -> Size:
-    """The size between lo and hi: a plain int when they meet."""
+    """The size between lo and hi: a plain int where they are equal."""
     return lo if lo == hi else Dim(lo, hi)
 
 
@@ -179,7 +185,7 @@ def _times(a: int | None, b: int | None) -> int | None:
 def _signed_product(a: Size, b: Size) -> Size:
     top_a, top_b = high(a), high(b)
     if top_a is None or top_b is None:
-        raise OpError("the product of an unbounded size and a negative number is not known")
+        raise OpError("the product of an unbounded size and a negative value is not known")
     products = [x * y for x in (low(a), top_a) for y in (low(b), top_b)]
     return span(min(products), max(products))
 
@@ -187,8 +193,8 @@ def _signed_product(a: Size, b: Size) -> Size:
 def _quotient(a: Size, b: Size) -> Size:
     if low(b) <= 0 or low(a) < 0:
         raise OpError(f"{a} divided by {b} is not known")
-    top, least = high(a), high(b)
-    return span(0 if least is None else low(a) // least, None if top is None else top // low(b))
+    top, divisor = high(a), high(b)
+    return span(0 if divisor is None else low(a) // divisor, None if top is None else top // low(b))
 
 
 def ceil_div(size: Size, by: int) -> Size:
@@ -197,22 +203,22 @@ def ceil_div(size: Size, by: int) -> Size:
 
 
 def exact_quotient(size: Size, by: int) -> Size:
-    """The quotient of a size that the positive ``by`` divides.
+    """The quotient of a size that is a multiple of the positive ``by``.
 
     Raises:
-        OpError: it divides no size that this can be.
+        OpError: no possible size is a multiple of it.
     """
     top = high(size)
     if by == 1:
         return size
-    least, most = -(-low(size) // by), None if top is None else top // by
-    if most is not None and most < least:
-        raise OpError(f"{size} is no multiple of {by}")
-    return span(least, most)
+    minimum, maximum = -(-low(size) // by), None if top is None else top // by
+    if maximum is not None and maximum < minimum:
+        raise OpError(f"{size} is not a multiple of {by}")
+    return span(minimum, maximum)
 
 
 def at_least(size: Size, floor: int) -> Size:
-    """The greater of ``size`` and ``floor``."""
+    """The maximum of ``size`` and ``floor``."""
     top = high(size)
     if low(size) >= floor:
         return size
@@ -220,7 +226,7 @@ def at_least(size: Size, floor: int) -> Size:
 
 
 def at_most(size: Size, ceiling: int) -> Size:
-    """The lesser of ``size`` and ``ceiling``."""
+    """The minimum of ``size`` and ``ceiling``."""
     top = high(size)
     if top is not None and top <= ceiling:
         return size
@@ -228,16 +234,16 @@ def at_most(size: Size, ceiling: int) -> Size:
 
 
 def may_equal(a: Size, b: Size) -> bool:
-    """Whether the two can be the same number."""
+    """Whether the two can be equal."""
     top_a, top_b = high(a), high(b)
     return (top_b is None or low(a) <= top_b) and (top_a is None or low(b) <= top_a)
 
 
 def meet(a: Size, b: Size) -> Size:
-    """What is known of a number that both describe.
+    """What is known of a size that both describe.
 
     Raises:
-        OpError: no number satisfies both.
+        OpError: no size satisfies both.
     """
     if a == b:
         return a
@@ -256,7 +262,7 @@ def meet(a: Size, b: Size) -> Size:
 
 
 def join(a: Size, b: Size) -> Size:
-    """What is known of a number that one of the two describes."""
+    """What is known of a size that one of the two describes."""
     if a == b:
         return a
     top_a, top_b = high(a), high(b)

@@ -17,7 +17,7 @@ ROWS = [
     facts_case("SpaceToBatch", 2, "f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
     facts_case("SpaceToBatch", 2, "f32[2,4]", [1, 2], "i64[2]", [0, 0], id="pads unknown"),
     facts_case("SpaceToBatch", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
-    refuses("SpaceToBatch", 2, "f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is no multiple of 2", id="uneven"),
+    refuses("SpaceToBatch", 2, "f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
     refuses("SpaceToBatch", 2, "f32[2,4]", [2, 2], [0, 0], [0, 0], says="must begin with 1", id="blocks of the batch"),
     refuses(
         "SpaceToBatch", 2, "f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 values for data f32[2,4]", id="too many blocks"
@@ -30,7 +30,7 @@ ROWS = [
     facts_case("BatchToSpace", 2, "f32[6,4]", [1, 2], "i64[2]", [0, 0], id="crops unknown"),
     facts_case("BatchToSpace", 2, "f32[6,4,2..]", "i64[3]", [0, 1, 0], [0, 2, 1], id="blocks unknown"),
     facts_case("BatchToSpace", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
-    refuses("BatchToSpace", 2, "f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is no multiple of 2", id="uneven"),
+    refuses("BatchToSpace", 2, "f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
     refuses("BatchToSpace", 2, "f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"),
 ]
 # Specification of ExtractImagePatches-3: its examples 1 to 4 on the numbers 1 to 100, and 5 on two channels.
@@ -148,7 +148,7 @@ ROWS += [
     facts_case("Col2Im", 15, "f32[?,12,225]", [16, 16], [2, 2], id="specification's example, batch unknown", **PLAIN),
     facts_case("Col2Im", 15, "f32[1,?,?]", "i64[2]", [2, 2], id="image unknown", **PLAIN),
     facts_case("Col2Im", 15, "f32[...]", [16, 16], [2, 2], id="rank unknown", **PLAIN),
-    refuses("Col2Im", 15, "f32[1,10,4]", [3, 3], [2, 2], says="10 is no multiple of 4", id="uneven"),
+    refuses("Col2Im", 15, "f32[1,10,4]", [3, 3], [2, 2], says="10 is not a multiple of 4", id="uneven"),
     refuses("Col2Im", 15, "f32[1,8,5]", [3, 3], [2, 2], says="has 5 columns, an image of 3 x 3 gives 4", id="other count"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "SpaceToBatch", "BatchToSpace", "ExtractImagePatches", "Col2Im")]

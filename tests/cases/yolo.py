@@ -181,7 +181,7 @@ ROWS += [
     facts_case("ReorgYolo", 2, "f32[...]", stride=2, gives="f32[?,16..,?,?]", id="rank unknown"),
     refuses("ReorgYolo", 2, "f32[1,4,2]", stride=2, says="data has rank 3", id="three axes"),
     refuses("ReorgYolo", 2, "f32[1,3,2,2]", stride=2, says="data has 3 channels, expected stride 2 squared", id="too few channels"),
-    refuses("ReorgYolo", 2, "f32[1,4,3,2]", stride=2, says="3 is no multiple of 2", id="rows that do not divide"),
+    refuses("ReorgYolo", 2, "f32[1,4,3,2]", stride=2, says="3 is not a multiple of 2", id="rows that do not divide"),
     refuses("ReorgYolo", 2, "f32[1,4,2,2]", stride="", says="stride is empty", id="no stride"),
     refuses("ReorgYolo", 2, "f32[1,4,2,2]", stride="0", says="attribute 'stride': 0 is below the minimum, 1", id="stride 0"),
 ]  # fmt: skip

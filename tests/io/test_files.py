@@ -34,6 +34,6 @@ def test_names_that_xml_cannot_contain_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_there_is_no_such_folder(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(irexec.ModelError, match="cannot be written"):
         irexec.save_model(_model(1), tmp_path / "nowhere" / "m.xml")

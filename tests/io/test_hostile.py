@@ -1,4 +1,4 @@
-"""XML from a stranger: refused quickly, in bounded memory, and nothing but the model's own .bin is opened."""
+"""XML that is not trusted: refused quickly, in bounded memory, and nothing but the model's own .bin is opened."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFix
     memory, start = peak_kilobytes(), time.perf_counter()
     for command in (["validate"], ["infer"], ["inspect"]):
         assert run([*command, str(tmp_path / "m.xml")]) == 3
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        assert "root:" not in said.err
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("error: ")
+        assert captured.err.count("\n") == 1
+        assert "root:" not in captured.err
     assert time.perf_counter() - start < 5
     assert peak_kilobytes() - memory < 200_000
 
@@ -86,19 +86,19 @@ CONSTANTS = {
     "a negative offset": {"shape": "1", "offset": "-4", "size": "4"},
     "a negative size": {"shape": "1", "offset": "0", "size": "-4"},
     "a negative shape": {"shape": "-1", "offset": "0", "size": "4"},
-    "a number of 5000 digits": {"shape": "9" * 5000, "offset": "0", "size": "4"},
+    "a size of 5000 digits": {"shape": "9" * 5000, "offset": "0", "size": "4"},
 }
 
 
 @pytest.mark.parametrize("texts", CONSTANTS.values(), ids=CONSTANTS)
-def test_constants_that_cannot_be(texts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_constants(texts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.xml").write_text(NET.format(CONSTANT.format(**texts)), encoding="utf-8")
     (tmp_path / "m.bin").write_bytes(bytes(64))
     for arguments in (["validate"], ["validate", "--weights"]):
         assert run([*arguments, str(tmp_path / "m.xml")]) == 1
-        said = capsys.readouterr()
-        assert "IR02" in said.out or "IR4" in said.out
-        assert "irexec itself" not in said.err
+        captured = capsys.readouterr()
+        assert "IR02" in captured.out or "IR4" in captured.out
+        assert "irexec itself" not in captured.err
 
 
 def test_nothing_else_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the reader makes of a file, sound or damaged. The expected values are read off the text by hand."""
+"""Reading files, valid and damaged. The expected values were read from the text by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ X = '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" el
 PORT = '<port id="{}" precision="FP32"><dim>2</dim></port>'
 Y = '<layer id="1" name="y" type="ReLU" version="opset1"><input>{}</input><output>{}</output></layer>\n'
 EDGE = '<edge from-layer="{}" from-port="{}" to-layer="{}" to-port="{}"/>\n'
-SOUND = X.format(PORT.format(0)) + Y.format(PORT.format(0), PORT.format(1))
+VALID = X.format(PORT.format(0)) + Y.format(PORT.format(0), PORT.format(1))
 
 
 def _problems(layers: str, edges: str, weights: bytes | None = None) -> list[Finding]:
@@ -32,8 +32,8 @@ def _problems(layers: str, edges: str, weights: bytes | None = None) -> list[Fin
     return problems
 
 
-def test_a_layer_as_it_is_written() -> None:
-    model = io.read_text(NET.format(SOUND, EDGE.format(0, 0, 1, 0)))
+def test_a_layer() -> None:
+    model = io.read_text(NET.format(VALID, EDGE.format(0, 0, 1, 0)))
     assert model.problems == []
     x, y = model.nodes
     assert (y.id, y.name, y.type, y.spelling, y.version, y.line) == (1, "y", "Relu", "ReLU", "opset1", 4)
@@ -60,29 +60,29 @@ def test_ports_without_a_precision_declare_no_element_type() -> None:
 
 
 DAMAGE = {
-    "from no layer": (SOUND, EDGE.format(7, 0, 1, 0), ["IR010", "IR013"]),
-    "from no port": (SOUND, EDGE.format(0, 7, 1, 0), ["IR010", "IR013"]),
-    "to no layer": (SOUND, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 7, 0), ["IR011"]),
-    "to no port": (SOUND, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 1, 1), ["IR011"]),
-    "from and to nothing": (SOUND, EDGE.format(0, 0, 1, 0) + EDGE.format(7, 0, 8, 0), ["IR010", "IR011"]),
-    "two to one port": (SOUND, EDGE.format(0, 0, 1, 0) * 2, ["IR012"]),
-    "no edge": (SOUND, "", ["IR013"]),
+    "from no layer": (VALID, EDGE.format(7, 0, 1, 0), ["IR010", "IR013"]),
+    "from no port": (VALID, EDGE.format(0, 7, 1, 0), ["IR010", "IR013"]),
+    "to no layer": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 7, 0), ["IR011"]),
+    "to no port": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 1, 1), ["IR011"]),
+    "from no layer to no layer": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(7, 0, 8, 0), ["IR010", "IR011"]),
+    "two to one port": (VALID, EDGE.format(0, 0, 1, 0) * 2, ["IR012"]),
+    "no edge": (VALID, "", ["IR013"]),
     "an edge to a layer without id": (
-        SOUND.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001", "IR010", "IR013"],
+        VALID.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001", "IR010", "IR013"],
     ),
-    "two layers of one id": (SOUND + X.format(PORT.format(0)), EDGE.format(0, 0, 1, 0), ["IR002"]),
+    "two layers of one id": (VALID + X.format(PORT.format(0)), EDGE.format(0, 0, 1, 0), ["IR002"]),
     "two ports of one id": (X.format(PORT.format(0) * 2), "", ["IR003"]),
     "a port without id": (X.format('<port precision="FP32"/>'), "", ["IR006"]),
     "a dim in words": (X.format(PORT.format(0).replace(">2<", ">two<")), "", ["IR004"]),
     "a dim without text": (X.format("<port id='0'><dim/></port>"), "", ["IR004"]),
-    "a precision that is none": (X.format(PORT.format(0).replace("FP32", "FP33")), "", ["IR005"]),
-    "half an edge": (SOUND, EDGE.format(0, 0, 1, 0) + '<edge from-layer="0"/>', ["IR006", "IR006", "IR006"]),
+    "a precision that does not exist": (X.format(PORT.format(0).replace("FP32", "FP33")), "", ["IR005"]),
+    "half an edge": (VALID, EDGE.format(0, 0, 1, 0) + '<edge from-layer="0"/>', ["IR006", "IR006", "IR006"]),
     "a port map without a body": ('<layer id="0" name="l" type="Loop" version="opset5"><port_map/></layer>', "", ["IR032"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("layers, edges, codes", DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_written_down(layers: str, edges: str, codes: list[str]) -> None:
+def test_damage_becomes_problems(layers: str, edges: str, codes: list[str]) -> None:
     assert sorted(problem.code for problem in _problems(layers, edges)) == codes
 
 
@@ -104,7 +104,7 @@ CONSTANT = '<layer id="0" name="c" type="Const" version="opset1"><data element_t
         (("f33", "2", "0", "8"), "IR020"),
     ],
 )
-def test_the_place_of_a_constant(texts: tuple[str, ...], code: str | None) -> None:
+def test_where_the_bytes_of_a_constant_are(texts: tuple[str, ...], code: str | None) -> None:
     assert [problem.code for problem in _problems(CONSTANT.format(*texts), "", bytes(16))] == ([] if code is None else [code])
 
 
@@ -174,14 +174,14 @@ def test_wide_layers_are_joined_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("path", ["nul\0.xml", "", ".", "no such file.xml"])
-def test_files_that_cannot_be(path: str) -> None:
+def test_files_that_cannot_be_read(path: str) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
         io.read(path)
 
 
 def test_weights_of_any_array() -> None:
-    numbers = np.arange(4, dtype=np.float32)[::2]
-    node = io.read_text(NET.format(CONSTANT.format("f32", "2", "0", "8"), ""), numbers).nodes[0]
+    values = np.arange(4, dtype=np.float32)[::2]
+    node = io.read_text(NET.format(CONSTANT.format("f32", "2", "0", "8"), ""), values).nodes[0]
     assert node.constant is not None
     assert node.constant.raw.tobytes() == np.array([0, 2], np.float32).tobytes()
     assert not node.constant.raw.flags.writeable
