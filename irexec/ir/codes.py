@@ -115,9 +115,9 @@ CONSTANT_OUT_OF_FILE = _code(
     "Use the .bin that was written with this .xml (was the download cut off?), or correct offset and size.",
 )
 NO_WEIGHTS_FILE = _code(
-    "IR022", "error", "no readable .bin", "the model has constants, and their .bin does not exist or cannot be read or cannot be read",
+    "IR022", "error", "no readable .bin", "the model has constants, and their .bin does not exist or cannot be read",
     '<data element_type="f32" shape="8, 3" offset="0" size="96"/>',
-    "Put the .bin beside the .xml under the same name, or give it with --bin. A Git LFS pointer is replaced by git lfs pull. git lfs pull replaces a Git LFS pointer by the file.",
+    "Put the .bin beside the .xml under the same name, or give it with --bin. git lfs pull replaces a Git LFS pointer by the file.",
 )
 BAD_PORT_MAP = _code(
     "IR030", "error", "incomplete port map",
