@@ -46,7 +46,7 @@ def test_a_condition_of_a_wrong_rank() -> None:
     text = (IRS / "branch.xml").read_bytes().replace(b'shape="" element_type="boolean"', b'shape="..." element_type="boolean"')
     model = irexec.compile_model(io.read_text(text, (IRS / "branch.bin").read_bytes()))
     x = np.ones((2, 3), np.float32)
-    with pytest.raises(irexec.NodeError, match="cond has rank 2, expected 0 or 1"):
+    with pytest.raises(irexec.NodeError, match="cond has rank 2, expected 0, or 1 with a single element"):
         model({"x": x, "y": x, "c": np.zeros((1, 1), np.bool_)})
 
 
