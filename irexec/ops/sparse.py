@@ -12,6 +12,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
 from irexec.reference.indexing import from_front
+from irexec.reference.integers import truncated_quotient
 from irexec.reference.pooling import lowest
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.injected import ElementTypes
@@ -45,7 +46,7 @@ def _pooled(
     if len(occupied):
         sums = np.add.reduceat(rows[within][order], starts, 0, dtype=table.dtype)
         sizes = counts.reshape((-1,) + (1,) * (table.ndim - 1))
-        result[occupied] = sums if pooling == "sum" else (sums / sizes if table.dtype.kind == "f" else sums // sizes)
+        result[occupied] = sums if pooling == "sum" else truncated_quotient(sums, sizes)
     return result
 
 
@@ -139,7 +140,7 @@ def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, 
     sums = rows.sum(1, dtype=table.dtype)
     if pooling == "sum" or not rows.shape[1]:
         return sums
-    return (sums / rows.shape[1] if table.dtype.kind == "f" else sums // rows.shape[1]).astype(table.dtype)
+    return truncated_quotient(sums, rows.shape[1])
 
 
 @op("EmbeddingBagPackedSum", since=3, widen=True, tolerance=2e-6)

@@ -45,6 +45,17 @@ def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return truncated(whole, np.dtype(np.int32)).clip(limits.min, limits.max).astype(dtype)
 
 
+def truncated_quotient(dividend: np.ndarray, divisor: np.ndarray | int) -> np.ndarray:
+    """The quotient by a positive divisor in the type of the dividend; of integers truncated towards zero."""
+    if dividend.dtype.kind == "f":
+        quotient = dividend / divisor
+    elif dividend.dtype.kind == "i":
+        quotient = np.abs(dividend) // divisor * np.sign(dividend)
+    else:
+        quotient = dividend // divisor
+    return np.asarray(quotient, dividend.dtype)
+
+
 def through_float(function: Callable[[np.ndarray], np.ndarray], data: np.ndarray) -> np.ndarray:
     """A function of floats; one of integers is computed in double precision, and its results are rounded to the type of ``data``."""
     if data.dtype.kind not in "iu":

@@ -70,6 +70,18 @@ for type, since in (("EmbeddingBagPackedSum", 3), ("EmbeddingBagPacked", 15)):
     ]
 ROWS += [
     case("EmbeddingBagPacked", 15, TABLE, [[0, 2], [1, 2], [3, 4]], reduction="mean", id="mean"),
+    # (-1 - 4) / 2 and (-4 + 1) / 2: a mean of integers is truncated.
+    case("EmbeddingBagPacked", 15, typed("i32", [[-1, 3], [-4, 4], [1, 0]]), [[0, 1], [1, 2]], reduction="mean", id="mean of integers"),
+    case(
+        "EmbeddingBagOffsets",
+        15,
+        typed("i32", [[-1, 3], [-4, 4], [1, 0]]),
+        [0, 1, 1, 2],
+        [0, 2],
+        reduction="mean",
+        gives=typed("i32", [[-2, 3], [-1, 2]]),
+        id="mean of integers",
+    ),
     refuses(
         "EmbeddingBagPacked",
         15,
