@@ -100,7 +100,7 @@ class Float8(MiniFloat):
 
 
 class Exponent8(MiniFloat):
-    """f8e8m0: powers of two. It saturates at both ends; zero and negative values become the minimum, 2**-127.
+    """f8e8m0: powers of two. It saturates at its minimum and maximum; zero and negative values become the minimum, 2**-127.
 
     Unlike OpenVINO's on purpose: there a NaN whose sign is set is not NaN.
     """

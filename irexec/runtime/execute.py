@@ -16,8 +16,8 @@ from irexec.ir.facts import Fact
 State = MutableMapping[str, np.ndarray]
 
 
-class Staged(MutableMapping[str, np.ndarray]):
-    """Variables during one run: reads see what was there before it, writes count when it is over."""
+class VariableTransaction(MutableMapping[str, np.ndarray]):
+    """Variables during one run: reads see the state before it, writes take effect when it is over."""
 
     def __init__(self, state: State) -> None:
         self.state, self.written = state, dict[str, np.ndarray]()
@@ -41,19 +41,19 @@ class Staged(MutableMapping[str, np.ndarray]):
 def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
     """The plan's targets for one array per Parameter.
 
-    Nothing that belongs to the caller, to the plan or to the state is given away: such a target is copied.
+    A target that may share memory with the caller's arrays, the plan or the state is copied.
 
     Raises:
         NodeError: a kernel refuses its inputs.
     """
-    # What comes of infinities and NaN is specified, and nothing to warn of.
+    # Infinities and NaN are results as specified, not reasons to warn.
     with np.errstate(all="ignore"):
         arrays = _targets(plan, _constants(plan), inputs, state)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 
 
 def _constants(plan: Plan) -> list[Any]:
-    """What stands in the slots before a run."""
+    """The slots before a run: only constants are filled in."""
     slots: list[Any] = [None] * plan.slots
     for slot, array in plan.constants:
         slots[slot] = array
@@ -61,19 +61,19 @@ def _constants(plan: Plan) -> list[Any]:
 
 
 def _targets(plan: Plan, slots: list[Any], inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
-    """The plan's targets, which may be memory of anything."""
+    """The plan's targets, which may share memory with the inputs, the plan or the state."""
     for slot, array in zip(plan.parameters, inputs, strict=True):
         if slot >= 0:
             slots[slot] = array
-    staged = Staged(state)
+    variables = VariableTransaction(state)
     for step in plan.steps:
-        _do(step, slots, staged)
-    if staged.written:
-        state.update(staged.written)
+        _run_step(step, slots, variables)
+    if variables.written:
+        state.update(variables.written)
     return [slots[slot] for slot in plan.targets]
 
 
-def _do(step: Step, slots: list[Any], state: Staged) -> None:
+def _run_step(step: Step, slots: list[Any], state: VariableTransaction) -> None:
     arrays = [slots[i] for i in step.inputs]
     try:
         if step.check is not None:
@@ -89,7 +89,7 @@ def _do(step: Step, slots: list[Any], state: Staged) -> None:
         if _is_too_large(error):
             raise node_error(step.node, arrays, OpError(f"it needs more than memory or NumPy can hold: {error}")) from error
         if not hasattr(error, "__notes__"):
-            # A fault of ours: it stays what it is, and says where it was.
+            # An error in irexec itself: it keeps its type, and a note says in which layer it was raised.
             error.add_note(f"in layer {step.node.id} {step.node.name!r} ({step.node.type} of {step.node.version})")
         raise
     results = result if isinstance(result, tuple | list) else (result,)
@@ -101,13 +101,13 @@ def _do(step: Step, slots: list[Any], state: Staged) -> None:
 
 
 def _is_too_large(error: Exception) -> bool:
-    """NumPy has ValueError for sizes beyond 63 bits."""
+    """Whether memory or NumPy cannot hold a result; NumPy raises ValueError for sizes beyond 63 bits."""
     return isinstance(error, MemoryError | OverflowError) or (
         isinstance(error, ValueError) and ("Maximum allowed dimension" in str(error) or "array is too big" in str(error))
     )
 
 
-def _injected(step: Step, state: Staged) -> dict[str, Any]:
+def _injected(step: Step, state: VariableTransaction) -> dict[str, Any]:
     injected: dict[str, Any] = {name: PlanRunner(body, state.state) for name, body in step.bodies.items()}
     if step.state is not None:
         injected[step.state] = state
@@ -117,7 +117,7 @@ def _injected(step: Step, state: Staged) -> dict[str, Any]:
 class PlanRunner:
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
 
-    These are not copied: what a node with bodies gives counts as memory of anything, and is copied where the run ends.
+    Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is over.
     """
 
     def __init__(self, planned: BodyPlan, state: State) -> None:

@@ -1,4 +1,4 @@
-"""The state of a model's variables, as its users read and set it."""
+"""The state of a model's variables, as users read and set it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class VariableStates(MutableMapping[str, np.ndarray]):
     """Arrays by variable_id; empty until something was assigned.
 
     What is set is copied, and must be of the variable's element type and fit its shape, as an input must.
-    Deleting one takes it back to its initial value.
+    Deleting one restores its initial value.
 
     Attributes:
         arrays: the arrays themselves, which a run reads and replaces.
