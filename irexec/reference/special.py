@@ -14,26 +14,11 @@ def round_half_away(x: np.ndarray) -> np.ndarray:
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function, computed in double precision, in the type of floating-point ``x``.
+    """The error function of each element, computed in double precision, in the type of floating-point ``x``."""
+    return np.asarray(_ERF(x), np.float64).astype(x.dtype)
 
-    Below 3 by the series 2x/sqrt(pi) * exp(-x*x) * sum((2x*x)**n / (2n+1)!!), whose terms are all positive; above by a
-    continued fraction of 1 - erf(x).
-    """
-    size = np.abs(x.astype(np.float64))
-    near = np.minimum(size, 3.0)
-    term = np.ones_like(near)
-    total = np.ones_like(near)
-    for n in range(1, 90):
-        term = term * (2 * near * near) / (2 * n + 1)
-        total = total + term
-    series = 2 / math.sqrt(math.pi) * near * np.exp(-near * near) * total
-    far = np.maximum(size, 3.0)
-    fraction = far
-    for n in range(60, 0, -1):
-        fraction = far + (n / 2) / fraction
-    with np.errstate(under="ignore", over="ignore"):
-        tail = np.exp(-far * far) / (fraction * math.sqrt(math.pi))
-    return np.asarray(np.copysign(np.where(size < 3.0, series, 1 - tail), x).astype(x.dtype))
+
+_ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 # Rational approximations of the quantile of the normal distribution near 0.5, in the tails and far out in them,

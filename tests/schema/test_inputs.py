@@ -13,9 +13,10 @@ import irexec
 from irexec.analysis.evaluate import as_tuple
 from irexec.dtypes.elements import ELEMENTS, F32, I64, STRING, Element
 from irexec.errors import IrexecError, NodeError, OpError
+from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
-from irexec.schema.inputs import NUMERIC, FloatTensor, IntegerTensor, Rank, input_spec
+from irexec.schema.inputs import NUMERIC, SCALAR, FloatTensor, IntegerScalar, IntegerTensor, Rank, input_spec
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
 from tests.support.cases import Case, families
@@ -130,6 +131,7 @@ def test_no_kernel_or_rule_hides_its_attributes(definition: OpDef) -> None:
         (Rank(2, 6), [2, 6], [1, 7], "2 to 6"),
         (Rank(1, None), [1, 60], [0], "1 or more"),
         (Rank(0), [0], [1], "0"),
+        (SCALAR, [0, 1], [2], "0, or 1 with a single element"),
     ],
 )
 def test_ranks(rank: Rank, inside: list[int], outside: list[int], text: str) -> None:
@@ -143,3 +145,14 @@ def test_the_outermost_mark_of_an_annotation_counts() -> None:
     spec = input_spec("x", Annotated[FloatTensor, NUMERIC, Rank(1, None), Rank(2)] | None)
     assert spec.elements is NUMERIC and spec.ranks == Rank(2)
     assert I64 not in input_spec("x", FloatTensor).elements and STRING not in input_spec("x", IntegerTensor).elements
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (ANY,), None])
+def test_scalars_may_be_vectors_of_one_element(shape: PartialShape) -> None:
+    input_spec("k", IntegerScalar).check(Fact(I64, shape))
+
+
+@pytest.mark.parametrize("size", [0, 2, Dim(2, 9)])
+def test_scalars_have_one_element(size: Size) -> None:
+    with pytest.raises(OpError, match=r"k has .* elements, expected 1"):
+        input_spec("k", IntegerScalar).check(Fact(I64, (size,)))
