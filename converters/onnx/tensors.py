@@ -1,4 +1,4 @@
-"""ONNX tensors as IR constants: inside the file, outside of it, sparse, of every type IR has."""
+"""ONNX tensors as IR constants: dense or sparse, inside the file or in external files."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def element_of(data_type: int) -> Element:
     """
     if data_type not in _TYPES:
         known = TensorProto.DataType.values()
-        raise UnsupportedError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is no type of IR")
+        raise UnsupportedError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is not a type of IR")
     return _TYPES[data_type]
 
 
 def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | None) -> Constant:
-    """A tensor as a constant; one outside the file is mapped when it is used.
+    """A tensor as a constant; external data is mapped when it is used.
 
     Args:
         tensor: dense or sparse.
-        folder: where the model lies, and its external data must; None if it lies nowhere.
+        folder: that of the model, which must hold its external data; None if the model is not a file.
 
     Raises:
-        ConversionError: the tensor is damaged, or its data is not there, or not in the folder.
+        ConversionError: the tensor is damaged, or its external data does not exist or is not in the folder.
         UnsupportedError: IR does not have its type.
     """
     if isinstance(tensor, onnx.SparseTensorProto):
@@ -58,7 +58,7 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
 
 
 def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
-    """The numbers of a tensor inside the file, in the carrier of its element type.
+    """The contents of a tensor inside the file, in the carrier of its element type.
 
     Raises:
         ConversionError: the tensor is damaged.
@@ -66,7 +66,7 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
     """
     kind = element_of(tensor.data_type)
     if tensor.data_location == TensorProto.EXTERNAL:
-        raise ConversionError(f"tensor {tensor.name!r} has its data outside the file, which is not allowed here")
+        raise ConversionError(f"tensor {tensor.name!r} has external data, which is not allowed for an attribute")
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
@@ -80,50 +80,50 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
 def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     kind = element_of(tensor.data_type)
     if kind.kind == "string":
-        raise ConversionError(f"tensor {tensor.name!r} has its strings outside the file, which ONNX does not allow")
+        raise ConversionError(f"tensor {tensor.name!r} has external strings, which ONNX does not allow")
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(tensor.name, entries.get("location", ""), folder)
     needed = packed_size_of(kind, tensor.dims)
-    offset = _number(tensor.name, entries, "offset", 0)
-    size = _number(tensor.name, entries, "length", needed)
+    offset = _integer(tensor.name, entries, "offset", 0)
+    size = _integer(tensor.name, entries, "length", needed)
     if size != needed:
-        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes outside the file, {kind}{list(tensor.dims)} takes {needed}")
+        raise ConversionError(f"tensor {tensor.name!r} has {size} bytes of external data, {kind}{list(tensor.dims)} takes {needed}")
     if path.stat().st_size < offset + size:
         has = f"{path.name}, which has {path.stat().st_size} bytes"
-        raise ConversionError(f"tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
+        raise ConversionError(f"the data of tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
     return Constant(kind, tuple(tensor.dims), Weights(path).slice(offset, size), size)
 
 
 def _inside(name: str, location: str, folder: Path | None) -> Path:
     """The path of external data, which must lie in the model's own folder."""
     if folder is None:
-        raise ConversionError(f"tensor {name!r} has its data outside the file, and the model has no folder")
+        raise ConversionError(f"tensor {name!r} has external data, but the model is not a file")
     path = (folder / location).resolve()
     if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
-        raise ConversionError(f"tensor {name!r} has its data at {location!r}, which is not in the model's folder")
+        raise ConversionError(f"tensor {name!r} has its data at {location!r}, outside the model's folder")
     if not path.is_file():
-        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which is not there")
+        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which does not exist")
     return path
 
 
-def _number(name: str, entries: dict[str, str], key: str, default: int) -> int:
+def _integer(name: str, entries: dict[str, str], key: str, default: int) -> int:
     text = entries.get(key)
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise ConversionError(f"tensor {name!r} has {key} {text[:40]!r} outside the file")
+        raise ConversionError(f"tensor {name!r} has {key} {text[:40]!r} of its external data")
     return int(text)
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
-    """A sparse tensor with its zeros; indices are linear, or one row of coordinates for each value."""
+    """A sparse tensor as a dense array; indices are linear, or one row of coordinates for each value."""
     values, kind = array_of(sparse.values)
     indices, _ = array_of(sparse.indices)
     shape = tuple(sparse.dims)
     limits = np.array(shape if indices.ndim == 2 else (math.prod(shape),), np.int64)
     rows = indices.reshape(len(values), -1)
     if rows.shape[1] != len(limits) or ((rows < 0) | (rows >= limits)).any():
-        raise ConversionError(f"sparse tensor {sparse.values.name!r} has indices beyond its shape {list(shape)}")
+        raise ConversionError(f"sparse tensor {sparse.values.name!r} has indices out of range for its shape {list(shape)}")
     dense = np.zeros(shape, kind.carrier)
     dense.reshape(-1)[np.ravel_multi_index(tuple(rows.T), tuple(limits.tolist()))] = values
     return dense, kind

@@ -137,7 +137,7 @@ def test_a_newer_opset_is_taken_for_the_newest_known() -> None:
 
 def test_a_type_that_ir_does_not_have() -> None:
     error = refused(model_of("(complex64[2] x) => (complex64[2] y) { y = Identity(x) }"))
-    assert str(error) == "input 'x' of the graph: ONNX type COMPLEX64 is no type of IR"
+    assert str(error) == "input 'x' of the graph: ONNX type COMPLEX64 is not a type of IR"
     assert error.unsupported
 
 

@@ -132,7 +132,7 @@ def test_mean_of_steps() -> None:
         ),
         (
             "(float[2,32] x, uint8[3,2,8] w, float[6] s) => (float y) { y = com.microsoft.MatMulNBits <K: int = 32, N: int = 3, block_size: int = 16> (x, w, s) }",
-            "no constant",
+            "not a constant",
         ),
     ],
 )

@@ -82,10 +82,10 @@ def test_optionals() -> None:
         ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Identity (a) }", "'a' is not a tensor"),
         ("(float[3] x) => (float a) { a = SequenceConstruct (x) }", "output 'a' of the graph: 'a' is not a tensor"),
         ("(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }", "position 3 is out of range"),
-        ("(float[3] x) => (int64 y) { y = SequenceLength (x) }", "its input is no sequence of tensors"),
-        ("(float[?] x) => (int64 y) { a = SplitToSequence (x) y = SequenceLength (a) }", "into how many tensors"),
-        ("(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }", "a sequence of no tensors"),
-        ("(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }", "of several shapes"),
+        ("(float[3] x) => (int64 y) { y = SequenceLength (x) }", "its input is not a sequence of tensors"),
+        ("(float[?] x) => (int64 y) { a = SplitToSequence (x) y = SequenceLength (a) }", "the number of tensors that"),
+        ("(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }", "an empty sequence"),
+        ("(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }", "of different shapes"),
     ],
 )
 def test_what_is_refused(graph: str, says: str) -> None:

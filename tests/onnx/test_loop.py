@@ -249,13 +249,13 @@ _REFUSED = {
     "its body takes 2 values and gives 2, expected 3 and at least 2": """g (int64 n, float x) => (float y) {
         y = Loop (n, "", x) <body = b (int64 i, bool go) => (bool go, float w) { w = Constant <value = float {1.0}> () }>
     }""",
-    "what goes from one iteration to the next is f32[] before and i64[] after it": """g (int64 n, float x) => (float y) {
+    "a state is f32[] before an iteration and i64[] after it": """g (int64 n, float x) => (float y) {
         y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Cast <to = 7> (v) }>
     }""",
     "nothing produces 'nowhere'": """g (int64 n, float x) => (float y) {
         y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Add (v, nowhere) }>
     }""",
-    "its body does more to a sequence than put one tensor behind it": """g (int64 n, float[2] x) => (float[k, 2] s) {
+    "its body does more to a sequence than append one tensor": """g (int64 n, float[2] x) => (float[k, 2] s) {
         s0 = SequenceEmpty ()
         y = Loop (n, "", s0) <body = b (int64 i, bool go, seq(float[2]) s1) => (bool go, seq(float[2]) s3) {
             s2 = SequenceInsert (s1, x)

@@ -105,7 +105,7 @@ def test_what_ir_cannot_say_is_a_loop() -> None:
 
 _REFUSED: dict[str, dict[str, Any]] = {
     "direction is 'sideways', expected forward, reverse, bidirectional": {"direction": "sideways"},
-    "activation 'Sine' is none of affine": {"activations": ["Sine"]},
+    "activation 'Sine' is not one of affine": {"activations": ["Sine"]},
     "activation Affine needs beta, which is not given": {"activations": ["Affine"], "activation_alpha": [1.0]},
     "activation ThresholdedRelu needs alpha, which is not given": {"activations": ["ThresholdedRelu"]},
     "activations are Tanh, expected 2": {"activations": ["Tanh"], "direction": "bidirectional"},

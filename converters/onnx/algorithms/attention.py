@@ -1,4 +1,4 @@
-"""Attention that several operators share: heads, masks, and the product of weights and values."""
+"""Attention: heads, masks, and the weighted sum of values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irexec.ir.graph import Value
 
 @dataclass(frozen=True)
 class Heads:
-    """Queries, keys and values, (batch, heads, length, size), as many heads in each."""
+    """Queries, keys and values, (batch, heads, length, size), with equal numbers of heads."""
 
     query: Value
     key: Value
@@ -25,10 +25,10 @@ class Heads:
 
 @dataclass
 class Mask:
-    """Which keys a query sees: a boolean, and numbers to be added to the scores. Either may be missing.
+    """Which keys a query sees: a boolean, and a bias that is added to the scores. Either may be missing.
 
     Attributes:
-        sees: whether it is sure that every query sees a key.
+        sees: whether every query certainly sees a key.
     """
 
     allowed: Expression | None = None
@@ -36,24 +36,24 @@ class Mask:
     sees: bool = True
 
     def restrict(self, allowed: Expression, *, sees: bool = False) -> None:
-        """``sees``: this alone leaves every query a key."""
+        """Hide keys; ``sees``: every query still sees a key if this is the only mask."""
         self.sees = self.sees and sees and self.allowed is None
         self.allowed = allowed if self.allowed is None else self.allowed & allowed
 
     def add(self, b: Context, bias: Value, *, finite: bool = False) -> None:
-        """``finite``: no number in it is -inf."""
+        """Add a bias; ``finite``: none of its values is -inf."""
         self.sees = self.sees and finite
         self.bias = bias if self.bias is None else b.emit("Add", self.bias, bias)
 
-    def given(self, b: Context, mask: Value) -> None:
-        """A mask as ONNX gives it: what is seen, or numbers."""
+    def apply(self, b: Context, mask: Value) -> None:
+        """Apply a mask of ONNX: booleans, or a bias."""
         if b.element(mask) is BOOLEAN:
             self.restrict(Expression(b, mask))
         else:
             self.add(b, mask)
 
     def merged(self, b: Context, kind: Element) -> Value | None:
-        """One mask for IR's operation."""
+        """The mask as one input of IR's operation; None if there is none."""
         if self.bias is None:
             return None if self.allowed is None else self.allowed.value
         if self.allowed is None:
@@ -78,16 +78,16 @@ def join_heads(b: Context, x: Value) -> Value:
 
 
 def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, like: Value | None = None) -> Value:
-    """Each head of keys or values as often as ``heads`` asks for, one after the other.
+    """Each head of keys or values repeated for the queries that share it.
 
     Args:
         b, x: the context; (batch, heads, length, size).
-        heads: how many are wanted.
-        have: how many there are, where the shape does not say it.
-        like: the queries, which are asked where ``heads`` is not known.
+        heads: the number of heads of the queries.
+        have: the number of heads of x, if its shape does not have it.
+        like: the queries, for their number of heads at run time.
 
     Raises:
-        OpError: the one number is no multiple of the other, or cannot be known.
+        OpError: the number of heads is not a multiple of that of x, or is not known.
     """
     have = have or b.sizes(x)[1]
     if isinstance(heads, int) and isinstance(have, int):
@@ -96,9 +96,9 @@ def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, li
         return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
     if like is None:
         raise OpError(f"the number of heads of {b.fact(x)} is not known")
-    wanted = b.size(like, 1)
-    share = b.emit("Divide", wanted, b.size(x, 1))
-    index = b.emit("Divide", arange(b, 0, Expression(b, wanted), I64).value, share)
+    count = b.size(like, 1)
+    share = b.emit("Divide", count, b.size(x, 1))
+    index = b.emit("Divide", arange(b, 0, Expression(b, count), I64).value, share)
     return b.emit("Gather", x, index, b.constant(1))
 
 
@@ -106,37 +106,37 @@ def with_past(b: Context, past: Value | None, x: Value) -> Value:
     return x if past is None else b.emit("Concat", past, x, axis=2)
 
 
-def visible(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, behind: int = 0) -> Expression:
-    """Whether query i sees key j: i + offset - before <= j <= i + offset + behind; -1 is no bound on one side.
+def visible(b: Context, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0) -> Expression:
+    """Whether query i sees key j: i + offset - before <= j <= i + offset + after; -1 means no bound.
 
-    ``offset`` is a number, or one for each of the batch; the result is (length, keys), or (batch, 1, length, keys).
+    ``offset`` is a scalar, or one value per sample; the result is (length, keys), or (batch, 1, length, keys).
     """
     rows, columns = (positions(b, x, 2) for x in (query, key))
-    place = rows.column()
+    position = rows.column()
     if offset is not None:
         if b.rank(offset.value) == 1:
             offset = offset.unsqueeze(1, 2, 3)
-        place = place + offset
-    if behind < 0:
-        return columns >= place - before
-    near = columns <= (place + behind if behind else place)
-    return near if before < 0 else near & (columns >= place - before)
+        position = position + offset
+    if after < 0:
+        return columns >= position - before
+    near = columns <= (position + after if after else position)
+    return near if before < 0 else near & (columns >= position - before)
 
 
-def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, triangle: bool = False) -> Value:
-    """IR's attention; a query that sees nothing gets 0, where IR's softmax gives NaN. ``triangle``: query i sees keys up to i."""
+def attend(b: Context, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
+    """IR's attention; a query without keys gets 0, for which IR's softmax gives NaN. ``causal``: query i sees keys up to i."""
     kind = b.element(heads.query)
     merged = mask.merged(b, kind)
     factor = None if scale is None else b.constant(scale, kind)
     if factor is not None and merged is None:
         merged = b.constant(0, kind)
-    y = b.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=triangle)
-    blind = _blind(b, mask, kind)
-    return y if blind is None else blind.select(0, Expression(b, y)).value
+    y = b.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=causal)
+    without_keys = _rows_without_keys(b, mask, kind)
+    return y if without_keys is None else without_keys.select(0, Expression(b, y)).value
 
 
-def _blind(b: Context, mask: Mask, kind: Element) -> Expression | None:
-    """Which rows of the scores have no key; None if there are none for sure."""
+def _rows_without_keys(b: Context, mask: Mask, kind: Element) -> Expression | None:
+    """Which rows of the scores have no key; None if every row certainly has one."""
     known = b.known(mask.bias)
     if mask.sees or (mask.allowed is None and known is not None and bool((known.max(-1, initial=-np.inf) > -np.inf).all())):
         return None
@@ -155,7 +155,7 @@ def _blind(b: Context, mask: Mask, kind: Element) -> Expression | None:
 
 @dataclass(frozen=True)
 class Scores:
-    """The attention written out, where more than the result is wanted of it."""
+    """Attention in single operations, for its intermediate results and for options that IR's operation lacks."""
 
     b: Context
     heads: Heads
@@ -165,32 +165,32 @@ class Scores:
     precision: Element | None = None
 
     def stages(self) -> tuple[Value, list[Value]]:
-        """The result; and the scores as they are, with softcap, with the mask too, and the weights."""
+        """The result; and the scores, the scores with softcap, those with softcap and mask, and the weights."""
         b, kind = self.b, self.b.element(self.heads.query)
-        plain = Expression(b, b.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
-        capped = (plain / self.softcap).tanh() * self.softcap if self.softcap else plain
-        merged, blind = self.mask.merged(b, kind), _blind(b, self.mask, kind)
+        scores = Expression(b, b.emit("MatMul", *self._scaled(kind), transpose_a=False, transpose_b=True))
+        capped = (scores / self.softcap).tanh() * self.softcap if self.softcap else scores
+        merged, without_keys = self.mask.merged(b, kind), _rows_without_keys(b, self.mask, kind)
         masked = capped
         if merged is not None:
             added = Expression(b, merged)
             low = Expression(b, b.constant(float("-inf"), kind))
             masked = added.select(capped, low) if b.element(merged) is BOOLEAN else capped + added
         weights = Expression(b, b.emit("Softmax", b.convert(masked.value, self.precision or kind), axis=-1))
-        if blind is not None:
-            weights = blind.select(0, weights)
+        if without_keys is not None:
+            weights = without_keys.select(0, weights)
         weights = weights.to(kind)
         y = b.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
-        return y, [plain.value, capped.value, masked.value, weights.value]
+        return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
-        """Queries and keys, each with the root of the scale."""
+        """Queries and keys, each times the square factor of the scale."""
         b = self.b
         if self.scale is not None:
-            root = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))
+            factor = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))
         else:
             size = b.sizes(self.heads.query)[3]
             if isinstance(size, int):
-                root = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
+                factor = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
             else:
-                root = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
-        return (Expression(b, self.heads.query) * root).value, (Expression(b, self.heads.key) * root).value
+                factor = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
+        return (Expression(b, self.heads.query) * factor).value, (Expression(b, self.heads.key) * factor).value

@@ -1,4 +1,4 @@
-"""Scores of classes made into probabilities and labels."""
+"""Scores of classes as probabilities and labels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from irexec.dtypes.elements import STRING
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# Of the approximation of the inverse error function. Source: Winitzki, 2008.
+# A constant of an approximation of the inverse error function. Source: Winitzki, 2008.
 _WINITZKI = 0.147
 
 
 def post_transformed(b: Context, scores: Value, post_transform: str) -> Value:
-    """Scores, (rows, classes), as ``post_transform`` says."""
+    """Scores, (rows, classes), after ``post_transform``."""
     x = Expression(b, scores)
     if post_transform == "NONE":
         return scores
@@ -27,10 +27,10 @@ def post_transformed(b: Context, scores: Value, post_transform: str) -> Value:
     if post_transform == "SOFTMAX":
         return b.emit("Softmax", scores, axis=-1)
     if post_transform == "SOFTMAX_ZERO":
-        # A score of 0 stays so, and takes no part.
-        counts = abs(x) > 1e-7
+        # A score of 0 stays 0 and is not part of the softmax.
+        nonzero = abs(x) > 1e-7
         top = Expression(b, b.emit("ReduceMax", scores, [-1], keep_dims=True))
-        weights = counts.select((x - top).exp(), x * 0)
+        weights = nonzero.select((x - top).exp(), x * 0)
         return (weights / weights.sum(-1)).value
     if post_transform == "PROBIT":
         y = x * 2 - 1
@@ -41,14 +41,14 @@ def post_transformed(b: Context, scores: Value, post_transform: str) -> Value:
     raise OpError(f"post_transform is {post_transform!r}")
 
 
-def labels_at(b: Context, place: Value, ints: Sequence[int] | None, texts: Sequence[str] | None) -> Value:
-    """The labels of the classes at these places."""
-    if texts:
-        return b.emit("Gather", b.constant(np.array(list(texts), object), STRING), place, b.constant(0))
-    return b.emit("Gather", b.constant(np.array(ints, np.int64)), place, b.constant(0))
+def labels_at(b: Context, index: Value, ints: Sequence[int] | None, strings: Sequence[str] | None) -> Value:
+    """The labels of the classes with these indices."""
+    if strings:
+        return b.emit("Gather", b.constant(np.array(list(strings), object), STRING), index, b.constant(0))
+    return b.emit("Gather", b.constant(np.array(ints, np.int64)), index, b.constant(0))
 
 
 def best_class(b: Context, scores: Value) -> Value:
-    """The place of the greatest score of each row, of equal ones the first."""
+    """The index of the maximum of each row, the first of equal ones."""
     top = b.emit("TopK", scores, b.constant(1), axis=1, mode="max", sort="value", stable=True, index_element_type="i64")
     return b.emit("Squeeze", top[1], [1])

@@ -1,4 +1,4 @@
-"""Recurrent cells written out in single operations, and the loop over time that runs them."""
+"""Recurrent cells in single operations, and the loop over time that runs them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.bodies import Frame, Part, Step, iterate
+from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import Context
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# Which of alpha and beta an activation takes, and what they are where none is given (None: they must be). That of
+# The defaults of alpha and beta of the activations that take them; None for a parameter that must be given. That of
 # ThresholdedRelu is 1 in the specification and 0 in ONNX Runtime; Affine and ScaledTanh have none in the specification.
 _PARAMETERS: dict[str, tuple[float | None, ...]] = {
     "affine": (None, None), "relu": (), "leakyrelu": (0.01,), "thresholdedrelu": (None,), "tanh": (), "scaledtanh": (None, None),
@@ -23,7 +23,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 @dataclass(frozen=True)
 class Function:
-    """An activation: its name in small letters and its parameters, None where it takes none."""
+    """An activation: its name in lower case and its parameters, None if it does not take them."""
 
     name: str
     alpha: float | None = None
@@ -33,16 +33,16 @@ class Function:
 def functions_of(
     default: Sequence[str], direction: str, names: Sequence[str] | None, alphas: Sequence[float] | None, betas: Sequence[float] | None
 ) -> tuple[tuple[Function, ...], ...]:
-    """The activations of each direction. Each takes from ``alphas`` and ``betas`` in turn what it has use for.
+    """The activations of each direction. Each takes the next of ``alphas`` and ``betas``, if it has that parameter.
 
     Raises:
-        OpError: there is no such direction or activation, or there are too few.
+        OpError: a direction or activation is unknown, or there are too few activations.
     """
     if direction not in _DIRECTIONS:
         raise OpError(f"direction is {direction!r}, expected {', '.join(_DIRECTIONS)}")
     count = len(default) * _DIRECTIONS[direction]
     chosen = list(names) if names else list(default) * _DIRECTIONS[direction]
-    # RNN's default of two names is for one direction too.
+    # The two default names of RNN are also given for one direction.
     if len(chosen) < count:
         raise OpError(f"activations are {', '.join(chosen)}, expected {count}")
     left = (list(alphas or ()), list(betas or ()))
@@ -53,14 +53,14 @@ def functions_of(
 def _function(name: str, *left: list[float]) -> Function:
     folded = name.lower()
     if folded not in _PARAMETERS:
-        raise OpError(f"activation {name!r} is none of {', '.join(_PARAMETERS)}")
-    numbers = []
-    for numbers_left, default, what in zip(left, _PARAMETERS[folded], ("alpha", "beta"), strict=False):
-        number = numbers_left.pop(0) if numbers_left else default
-        if number is None:
+        raise OpError(f"activation {name!r} is not one of {', '.join(_PARAMETERS)}")
+    values = []
+    for left_values, default, what in zip(left, _PARAMETERS[folded], ("alpha", "beta"), strict=False):
+        value = left_values.pop(0) if left_values else default
+        if value is None:
             raise OpError(f"activation {name} needs {what}, which is not given")
-        numbers.append(number)
-    return Function(folded, *numbers)
+        values.append(value)
+    return Function(folded, *values)
 
 
 def _apply(x: Expression, function: Function) -> Expression:
@@ -85,19 +85,19 @@ def _apply(x: Expression, function: Function) -> Expression:
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """What a cell has to work with in one step.
+    """The values that a cell reads in one time step.
 
-    Sums have ``ready`` second: OpenVINO's CPU plugin may write a sum over its first operand, and where that is the part of a
-    sliced input and the sum becomes a state, the next part is copied over it before it has been read.
+    ``ready`` is the second operand of sums: OpenVINO's CPU plugin may compute a sum in place of its first operand, and if that is
+    a slice of an input and the sum becomes a state, the next slice overwrites the state before it is read.
 
     Attributes:
-        ready: for each gate the input's part of it, biases included, (B, H).
+        ready: for each gate the product of the input, plus biases, (B, H).
         recurrence: R, (G * H, H).
-        last_bias: the recurrent bias of a GRU's candidate, if it stands behind the reset gate.
+        last_bias: the recurrent bias of a GRU's candidate, if the reset gate multiplies it.
         peepholes: (1, H) each, or none.
         functions: the activations.
-        clip: limits what goes into them; 0: not.
-        input_forget: the forget gate is 1 less the input gate.
+        clip: the bound of their inputs; 0 for none.
+        input_forget: the forget gate is 1 - the input gate.
     """
 
     ready: Sequence[Expression]
@@ -109,13 +109,13 @@ class Gates:
     input_forget: bool
 
     def apply(self, i: int, x: Expression) -> Expression:
-        """The i-th activation of what is clipped before."""
+        """The i-th activation of the clipped value."""
         if self.clip > 0:
             x = Expression(x.b, x.b.emit("Clamp", x.value, min=-self.clip, max=self.clip))
         return _apply(x, self.functions[i])
 
     def recurrent(self, hidden: Expression, count: int, *, matrix: Expression | None = None) -> list[Expression]:
-        """The state's part of ``count`` gates."""
+        """The products of the state for ``count`` gates."""
         b = hidden.b
         product = b.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
         if count == 1:
@@ -127,12 +127,12 @@ Cell = Callable[[Gates, Sequence[Expression]], list[Expression]]
 
 
 def rnn_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
-    """One step of a plain network."""
+    """One step of an RNN."""
     return [gates.apply(0, gates.recurrent(states[0], 1)[0] + gates.ready[0])]
 
 
 def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
-    """One step of a GRU; with ``last_bias`` the reset gate comes behind the product."""
+    """One step of a GRU; with ``last_bias`` the reset gate multiplies the product."""
     (hidden,) = states
     b, size = hidden.b, hidden.b.static(gates.recurrence.value, "R")[1]
     parts = b.emit("VariadicSplit", gates.recurrence.value, b.constant(0), [2 * size, size])
@@ -148,7 +148,7 @@ def gru_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
 
 
 def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
-    """One step of an LSTM; the output gate's peephole sees the new cell state."""
+    """One step of an LSTM; the peephole of the output gate reads the new cell state."""
     hidden, cell = states
     i, o, f, c = (state + ready for ready, state in zip(gates.ready, gates.recurrent(hidden, 4), strict=True))
     if gates.peepholes:
@@ -161,11 +161,11 @@ def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     return [gates.apply(0, o) * _apply(cell, gates.functions[2]), cell]
 
 
-def unrolled(
+def loop_over_time(
     b: Context, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value, r: Value, bias: Value,
     last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool, clip: float, input_forget: bool,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """One direction of a network as a loop over time, in which the input's products are made before.
+    """One direction of a network as a loop over time; the products of the input are computed before the loop.
 
     Args:
         b: the context.
@@ -182,40 +182,42 @@ def unrolled(
         Y (B, 1, T, H) and the last states (B, 1, H).
     """
     ready = Expression(b, b.emit("MatMul", x, b.emit("Squeeze", w, [0]), transpose_b=True)) + Expression(b, bias)
-    turned = reverse and lengths is not None
-    cut = [(_turned(b, ready.value, lengths) if turned else ready.value, Part(1, reverse and not turned))]
+    by_length = reverse and lengths is not None
+    sliced = [(_reversed(b, ready.value, lengths) if by_length else ready.value, IterationSlice(1, reverse and not by_length))]
     if lengths is not None:
-        cut.append((b.unsqueeze(positions(b, x, 1).value, [0]), Part(1)))
+        sliced.append((b.unsqueeze(positions(b, x, 1).value, [0]), IterationSlice(1)))
     gate_rows, size = b.static(r, "R")[1:]
     recurrence = b.emit("Squeeze", r, [0])
-    ends = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
+    lengths_column = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
 
-    def step(frame: Frame, given: list[Value], parts: list[Value]) -> Step:
+    def iteration(frame: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = frame.inner
         gates = inner.emit("Squeeze", parts[0], [1])
         split = inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
-        last = None if last_bias is None else Expression(inner, frame.take(last_bias))
-        holes = [] if peepholes is None else inner.emit("Split", frame.take(peepholes), inner.constant(1), num_splits=3)
+        last = None if last_bias is None else Expression(inner, frame.captured(last_bias))
+        peephole_parts = [] if peepholes is None else inner.emit("Split", frame.captured(peepholes), inner.constant(1), num_splits=3)
         work = Gates(
-            [Expression(inner, gate) for gate in split], Expression(inner, frame.take(recurrence)), last,
-            [Expression(inner, hole) for hole in holes], functions, clip, input_forget,
+            [Expression(inner, gate) for gate in split], Expression(inner, frame.captured(recurrence)), last,
+            [Expression(inner, part) for part in peephole_parts], functions, clip, input_forget,
         )  # fmt: skip
         old = [Expression(inner, state) for state in given]
         new = cell(work, old)
         y = new[0]
-        if ends is not None:
-            inside = Expression(inner, parts[1]) < Expression(inner, frame.take(ends))
-            new = [inside.select(one, before) for one, before in zip(new, old, strict=True)]
-            y = inside.select(y, Expression(inner, inner.constant(0, y.value)))
-        return Step([state.value for state in new], [(inner.unsqueeze(y.value, [1]), Part(1, reverse and not turned))])
+        if lengths_column is not None:
+            is_within = Expression(inner, parts[1]) < Expression(inner, frame.captured(lengths_column))
+            new = [is_within.select(one, before) for one, before in zip(new, old, strict=True)]
+            y = is_within.select(y, Expression(inner, inner.constant(0, y.value)))
+        return IterationResult(
+            [state.value for state in new], [(inner.unsqueeze(y.value, [1]), IterationSlice(1, reverse and not by_length))]
+        )
 
-    *last, y = iterate(b, [b.emit("Squeeze", state, [1]) for state in states], cut, step)
-    y = _turned(b, y, lengths) if turned else y
+    *last, y = build_loop(b, [b.emit("Squeeze", state, [1]) for state in states], sliced, iteration)
+    y = _reversed(b, y, lengths) if by_length else y
     return tuple(b.unsqueeze(value, [1]) for value in (y, *last))
 
 
-def _turned(b: Context, x: Value, lengths: Value | None) -> Value:
-    """Each sequence from its own end; one without numbers as it is."""
+def _reversed(b: Context, x: Value, lengths: Value | None) -> Value:
+    """Each sequence reversed, up to its own length."""
     if lengths is None:
         return x
     return b.emit("ReverseSequence", x, b.emit("Maximum", lengths, b.constant(1, lengths)), batch_axis=0, seq_axis=1)

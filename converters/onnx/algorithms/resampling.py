@@ -1,8 +1,7 @@
 """Resizing by products: for each axis the matrix of weights that ONNX defines, computed in the graph.
 
-It says everything that ONNX's Resize says, for sizes known or not; Interpolate says less. It
-translates no operator of its own. Source: ONNX Resize-19 and its reference implementation, which
-takes ``scale * size``, not rounded, for the length of the resized axis.
+It supports all options of ONNX's Resize, also for dynamic sizes; Interpolate supports fewer. Source: ONNX Resize-19 and its
+reference implementation, which takes ``scale * size``, not rounded, as the length of the resized axis.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ class Resizing:
 
 @dataclass(frozen=True)
 class Stretch:
-    """How one axis is resized, in scalars of the graph.
+    """The resizing of one axis, as scalars of the graph.
 
     Attributes:
-        axis: which one.
+        axis: its index.
         size, out: sizes before and after, f64.
-        scale: how much longer it becomes, f64.
-        roi: start and end of the region that tf_crop_and_resize takes, as shares of the axis, f64.
+        scale: the ratio of the sizes, f64.
+        roi: start and end of the region that tf_crop_and_resize takes, as fractions of the axis, f64.
     """
 
     axis: int
@@ -50,17 +49,17 @@ class Stretch:
 
 
 def resampled(b: Context, x: Value, how: Resizing, axes: list[Stretch]) -> Value:
-    """``x`` resized along the axes, one after the other."""
+    """``x`` resized along the axes, one at a time."""
     kind, result = b.element(x), x
     if how.mode != "nearest" and not kind.is_float:
         result = b.convert(x, F32)
     outside: Expression | None = None
     for axis in axes:
-        where = coordinates(b, how, axis)
-        result = _along(b, result, how, axis, where)
+        position = coordinates(b, how, axis)
+        result = _along(b, result, how, axis, position)
         if how.transformation == "tf_crop_and_resize":
-            beyond = (where < 0) | (where > axis.size - 1)
-            shaped = Expression(b, b.unsqueeze(beyond.value, [i for i in range(b.rank(x)) if i != axis.axis]))
+            is_outside = (position < 0) | (position > axis.size - 1)
+            shaped = Expression(b, b.unsqueeze(is_outside.value, [i for i in range(b.rank(x)) if i != axis.axis]))
             outside = shaped if outside is None else outside | shaped
     if outside is not None:
         result = outside.select(how.extrapolation, Expression(b, result)).value
@@ -68,7 +67,7 @@ def resampled(b: Context, x: Value, how: Resizing, axes: list[Stretch]) -> Value
 
 
 def coordinates(b: Context, how: Resizing, axis: Stretch) -> Expression:
-    """Where in the data each place of the result lies: a vector of f64."""
+    """The position in the data of each index of the result: a vector of f64."""
     x = arange(b, 0, axis.out.to(I64), F64)
     size, scale, resized = axis.size, axis.scale, axis.scale * axis.size
     kind = how.transformation
@@ -98,13 +97,13 @@ def _cropped(x: Expression, axis: Stretch, resized: Expression) -> Expression:
     return resized.equals(1).select(span * 0.5, x * span / (resized - 1)) + start * (axis.size - 1)
 
 
-def _along(b: Context, x: Value, how: Resizing, axis: Stretch, where: Expression) -> Value:
+def _along(b: Context, x: Value, how: Resizing, axis: Stretch, position: Expression) -> Value:
     if how.mode == "nearest":
-        picked = _nearest(where, how.nearest).maximum(0).minimum(axis.size - 1)
-        return b.emit("Gather", x, picked.to(I64).value, b.constant(axis.axis))
+        nearest = _nearest(position, how.nearest).maximum(0).minimum(axis.size - 1)
+        return b.emit("Gather", x, nearest.to(I64).value, b.constant(axis.axis))
     if how.mode not in ("linear", "cubic"):
-        raise OpError(f"mode {how.mode!r} is none of nearest, linear, cubic")
-    matrix = _weights(b, how, axis, where, b.element(x))
+        raise OpError(f"mode is {how.mode!r}, expected nearest, linear or cubic")
+    matrix = _weights(b, how, axis, position, b.element(x))
     last = b.rank(x) - 1
     if axis.axis == last - 1:
         return b.emit("MatMul", matrix, x)
@@ -113,37 +112,37 @@ def _along(b: Context, x: Value, how: Resizing, axis: Stretch, where: Expression
     return b.transpose(product, [int(i) for i in np.argsort(order)])
 
 
-def _nearest(where: Expression, rounding: str) -> Expression:
+def _nearest(position: Expression, rounding: str) -> Expression:
     if rounding == "round_prefer_floor":
-        return (where - 0.5).ceil()
+        return (position - 0.5).ceil()
     if rounding == "round_prefer_ceil":
-        return (where + 0.5).floor()
+        return (position + 0.5).floor()
     if rounding in ("floor", "ceil"):
-        return where.floor() if rounding == "floor" else where.ceil()
+        return position.floor() if rounding == "floor" else position.ceil()
     raise OpError(f"nearest_mode {rounding!r} is not known")
 
 
-def _weights(b: Context, how: Resizing, axis: Stretch, where: Expression, kind: Element) -> Value:
-    """The matrix (out, size). Taps outside of the data count for its border, or not at all with exclude_outside."""
-    narrow = axis.scale.minimum(1) if how.antialias else Expression(b, b.constant(1.0, F64))
+def _weights(b: Context, how: Resizing, axis: Stretch, position: Expression, kind: Element) -> Value:
+    """The matrix (out, size). Taps outside the data read its border; with exclude_outside they are left out."""
+    filter_scale = axis.scale.minimum(1) if how.antialias else Expression(b, b.constant(1.0, F64))
     size = axis.size.to(I64)
     if how.exclude_outside:
         taps = arange(b, 0, size, F64)
     else:
-        reach = ((2.0 if how.mode == "cubic" else 1.0) / narrow).ceil().to(I64) + 1
-        taps = arange(b, -reach, size + reach, F64)
-    distance = abs(where.column() - taps) * narrow
-    curve = _cubic(distance, how.cubic) if how.mode == "cubic" else (1 - distance).maximum(0)
+        radius = ((2.0 if how.mode == "cubic" else 1.0) / filter_scale).ceil().to(I64) + 1
+        taps = arange(b, -radius, size + radius, F64)
+    distance = abs(position.column() - taps) * filter_scale
+    weights = _cubic(distance, how.cubic) if how.mode == "cubic" else (1 - distance).maximum(0)
     if how.exclude_outside or how.antialias:
-        curve = curve / curve.sum(1)
+        weights = weights / weights.sum(1)
     if not how.exclude_outside:
-        places = arange(b, 0, size, F64)
-        curve = curve @ taps.maximum(0).minimum(axis.size - 1).column().equals(places).to(F64)
-    return curve.to(kind).value
+        indices = arange(b, 0, size, F64)
+        weights = weights @ taps.maximum(0).minimum(axis.size - 1).column().equals(indices).to(F64)
+    return weights.to(kind).value
 
 
 def _cubic(distance: Expression, a: float) -> Expression:
-    """The cubic curve: one polynomial up to 1, another up to 2, and 0 beyond."""
+    """The cubic kernel: one polynomial up to distance 1, another up to 2, then 0."""
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     zero = distance * 0

@@ -9,19 +9,19 @@ from irexec.ir.graph import Value
 
 
 def rotate(b: Context, x: Value, cos: Value, sin: Value, interleaved: bool, width: int) -> Value:
-    """(batch, heads, length, size) by angles (batch, length, width / 2); only the first ``width`` numbers, 0 for all."""
+    """(batch, heads, length, size) rotated by angles (batch, length, width / 2): the first ``width`` elements of a head, 0 for all."""
     size = b.sizes(x)[3]
     if not isinstance(size, int):
         raise OpError(f"the size of a head of {b.fact(x)} is not known")
     width = width or size
     if width > size or width % 2:
-        raise OpError(f"{width} numbers of a head of {size} cannot be turned")
-    turned, rest = (x, None) if width == size else b.emit("VariadicSplit", x, b.constant(3), [width, size - width])
+        raise OpError(f"{width} elements of a head of {size} cannot be rotated")
+    rotated, rest = (x, None) if width == size else b.emit("VariadicSplit", x, b.constant(3), [width, size - width])
     if interleaved:
-        pairs = b.emit("Reshape", turned, [0, 0, 0, width // 2, 2], special_zero=True)
+        pairs = b.emit("Reshape", rotated, [0, 0, 0, width // 2, 2], special_zero=True)
         halves = [b.emit("Squeeze", half, [4]) for half in b.emit("Split", pairs, b.constant(4), num_splits=2)]
     else:
-        halves = list(b.emit("Split", turned, b.constant(3), num_splits=2))
+        halves = list(b.emit("Split", rotated, b.constant(3), num_splits=2))
     first, second = (Expression(b, half) for half in halves)
     c, s = (Expression(b, b.unsqueeze(cache, [1])) for cache in (cos, sin))
     results = [(first * c - second * s).value, (first * s + second * c).value]

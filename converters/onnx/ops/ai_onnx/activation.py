@@ -1,4 +1,4 @@
-"""Activations that take parameters, and Softmax and its kin."""
+"""Activations with parameters, and Softmax, LogSoftmax and Hardmax."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def leaky_relu(b: Context, x: Value, *, alpha: float = 0.01) -> Value:
 
 @translates("PRelu")
 def prelu_1(b: Context, x: Value, slope: Value) -> Value:
-    """One slope for all, or one for each channel."""
+    """One slope for all elements, or one per channel."""
     if b.rank(slope) == 1 and b.sizes(slope)[0] != 1 and b.rank(x) > 2:
         slope = b.along_channels(slope, b.rank(x))
     return prelu_7(b, x, slope)
@@ -52,7 +52,7 @@ def prelu_1(b: Context, x: Value, slope: Value) -> Value:
 
 @translates("PRelu", since=7)
 def prelu_7(b: Context, x: Value, slope: Value) -> Value:
-    """ONNX aligns the slope at the end, where IR takes a vector for the channels."""
+    """ONNX broadcasts the slope from the last axis, whereas IR takes a vector as one slope per channel."""
     slope = b.unsqueeze(slope, list(range(max(b.rank(x) - b.rank(slope), 0))))
     if b.element(x).is_float and b.rank(x) > 1:
         return b.emit("PRelu", x, slope)
@@ -85,7 +85,7 @@ def swish(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
 
 @translates("SwiGLU", since=28)
 def swiglu(b: Context, gate: Value, x: Value, *, alpha: float = 1.0) -> Value:
-    """The Swish of the gate, times the second input."""
+    """Swish of the gate times the second input."""
     return b.emit("Multiply", swish(b, gate, alpha=alpha), x)
 
 
@@ -101,7 +101,7 @@ def shrink(b: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Va
 
 @translates("Clip")
 def clip_1(b: Context, x: Value, *, min: float = -math.inf, max: float = math.inf) -> Value:
-    """The least and the greatest f32, which newer opsets have for defaults, are no bounds."""
+    """The lowest and the highest f32, the defaults of newer opsets, mean no bound."""
     limits = np.finfo(np.float32)
     low = None if min <= limits.min else b.constant(min, x)
     high = None if max >= limits.max else b.constant(max, x)
@@ -110,30 +110,30 @@ def clip_1(b: Context, x: Value, *, min: float = -math.inf, max: float = math.in
 
 @translates("Clip", since=11)
 def clip_11(b: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
-    """First the lower bound, then the upper: where they cross, the upper one is the result, which Clamp refuses."""
+    """The lower bound first, then the upper: if they cross, the result is the upper one, which Clamp refuses."""
     bounds = [b.known(bound) for bound in (low, high)]
     if b.element(x).is_float and bounds[0] is not None and bounds[1] is not None:
-        least, most = (float(bound.reshape(-1)[0]) for bound in bounds if bound is not None)
-        if -math.inf < least <= most < math.inf:
-            return b.emit("Clamp", x, min=least, max=most)
+        lower, upper = (float(bound.reshape(-1)[0]) for bound in bounds if bound is not None)
+        if -math.inf < lower <= upper < math.inf:
+            return b.emit("Clamp", x, min=lower, max=upper)
     if low is not None:
         x = b.emit("Maximum", x, low)
     return x if high is None else b.emit("Minimum", x, high)
 
 
-def _coerced(b: Context, x: Value, axis: int, emit: Callable[[Value, int], Value]) -> Value:
-    """As opsets before 13 have it: over everything from ``axis`` on at once."""
+def _flattened_before_13(b: Context, x: Value, axis: int, emit: Callable[[Value, int], Value]) -> Value:
+    """The operator before opset 13: over all axes from ``axis`` on together."""
     rank = b.rank(x)
-    place = rank if axis == rank else b.axis(axis, max(rank, 1))
-    wide = [i for i in range(place, rank) if b.sizes(x)[i] != 1]
-    if place < rank and len(wide) <= 1:
-        return emit(x, wide[0] if wide else place)
-    return b.emit("Reshape", emit(flattened(b, x, place), 1), b.shape_of(x), special_zero=False)
+    first = rank if axis == rank else b.axis(axis, max(rank, 1))
+    axes_over_1 = [i for i in range(first, rank) if b.sizes(x)[i] != 1]
+    if first < rank and len(axes_over_1) <= 1:
+        return emit(x, axes_over_1[0] if axes_over_1 else first)
+    return b.emit("Reshape", emit(flattened(b, x, first), 1), b.shape_of(x), special_zero=False)
 
 
 def _softmax_like(operator: str, emit: Callable[[Context, Value, int], Any]) -> None:
     def old(b: Context, x: Value, *, axis: int = 1) -> Any:
-        return _coerced(b, x, axis, lambda value, place: emit(b, value, place))
+        return _flattened_before_13(b, x, axis, lambda value, softmax_axis: emit(b, value, softmax_axis))
 
     def new(b: Context, x: Value, *, axis: int = -1) -> Any:
         return emit(b, x, b.axis(axis, max(b.rank(x), 1)))
@@ -143,7 +143,7 @@ def _softmax_like(operator: str, emit: Callable[[Context, Value, int], Any]) -> 
 
 
 def _hardmax(b: Context, x: Value, axis: int) -> Value:
-    """1 at the first greatest of the axis."""
+    """1 at the first maximum along the axis, else 0."""
     index = b.emit("Squeeze", first_extreme(b, x, "max", axis), [axis], version=1)
     return b.emit("OneHot", index, b.size(x, axis), b.constant(1, x), b.constant(0, x), axis=axis, version=1)
 

@@ -1,4 +1,4 @@
-"""Attention: as IR's operation where it can be, else as products and a softmax."""
+"""Attention: IR's operation where that computes the same, else products and a softmax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def attention(
     q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0, softmax_precision: int | None = None,
     qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """Keys and values of the past come first. Source: ONNX Attention-25."""
+    """Keys and values of the past precede the others. Source: ONNX Attention-25."""
     flat = b.rank(query, "the queries") == 3
     if flat:
         if not q_num_heads or not kv_num_heads:
@@ -29,20 +29,20 @@ def attention(
     heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
     mask = Mask()
     if attn_mask is not None:
-        mask.given(b, _lengthened(b, attn_mask, heads.key))
+        mask.apply(b, _padded_mask(b, attn_mask, heads.key))
     offset = _offset(b, query, past_key, nonpad_kv_seqlen)
     windowed = left_window_size >= 0 or right_window_size >= 0
     precision = None if softmax_precision is None else element_of(softmax_precision)
-    fused = not softcap and not b.needs_output(3) and _is_natural(precision, b.element(query))
-    triangle = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
-    if not triangle and (is_causal or windowed):
+    fused = not softcap and not b.needs_output(3) and _is_default_precision(precision, b.element(query))
+    causal = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
+    if not causal and (is_causal or windowed):
         seen = visible(b, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
         mask.restrict(seen, sees=left_window_size < 0 and (offset is None or past_key is not None))
     if nonpad_kv_seqlen is not None:
         columns = positions(b, heads.key, 2)
         mask.restrict(columns < Expression(b, b.convert(nonpad_kv_seqlen, I64)).unsqueeze(1, 2, 3))
     if fused:
-        y, scores = attend(b, heads, mask, scale, triangle), None
+        y, scores = attend(b, heads, mask, scale, causal), None
     else:
         if qk_matmul_output_mode not in (0, 1, 2, 3):
             raise OpError(f"qk_matmul_output_mode is {qk_matmul_output_mode}, expected 0 to 3")
@@ -51,13 +51,13 @@ def attention(
     return join_heads(b, y) if flat else y, *present, scores
 
 
-def _is_natural(precision: Element | None, kind: Element) -> bool:
-    """Whether the softmax is asked for in the precision in which IR's attention computes."""
+def _is_default_precision(precision: Element | None, kind: Element) -> bool:
+    """Whether the softmax has the precision in which IR's attention computes it."""
     return precision is None or precision is kind or (precision is F32 and kind in (F16, BF16)) or (kind is F64 and precision is F64)
 
 
 def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -> Expression | None:
-    """How many keys come before the first query: a number, one for each of the batch, or None for 0."""
+    """How many keys precede the first query: a scalar, one value per sample, or None for 0."""
     if past is not None:
         return Expression(b, b.size(past, 2))
     if valid is not None:
@@ -65,8 +65,8 @@ def _offset(b: Context, query: Value, past: Value | None, valid: Value | None) -
     return None
 
 
-def _lengthened(b: Context, mask: Value, key: Value) -> Value:
-    """A mask for fewer keys than there are hides the others."""
+def _padded_mask(b: Context, mask: Value, key: Value) -> Value:
+    """The mask padded to all keys: those that it does not cover are hidden."""
     have, want = b.sizes(mask, "the mask")[-1], b.sizes(key, "the keys")[2]
     rank = b.rank(mask)
     if have == want if isinstance(have, int) or isinstance(want, int) else bool(have.name) and have.name == want.name:

@@ -1,4 +1,4 @@
-"""Numbers whose bits are read as those of another type: IR has no such operation, arithmetic does it."""
+"""BitCast: the bits of a value read as another type. IR has no such operation, so that it becomes arithmetic."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from irexec.dtypes.elements import F64, I64, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
 
-# Bits of exponent and of fraction.
+# The numbers of exponent and fraction bits.
 _LAYOUT = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
 
 
 @translates("BitCast", since=26)
 def bit_cast(b: Context, x: Value, *, to: int) -> Value:
-    """What kind of NaN a number is gets lost: it becomes the quiet one."""
+    """Every NaN becomes the default quiet NaN."""
     source, kind = b.element(x), element_of(to)
     if _width(source) != _width(kind):
         raise OpError(f"{source} has {source.bits} bits, {kind} has {kind.bits}")
     for found in (source, kind):
         if found.kind == "string" or (found.is_float and found.name not in _LAYOUT):
-            raise ConversionError(f"the bits of {found} cannot be had in IR", unsupported=True)
+            raise ConversionError(f"IR cannot compute the bits of {found}", unsupported=True)
     if source.is_float and source is not kind:
         x = _bits_of(b, x, source)
     return _from_bits(b, x, kind) if kind.is_float and source is not kind else b.convert(x, kind)
 
 
 def _width(kind: Element) -> int:
-    """Booleans take a byte."""
+    """In bits; booleans take a byte."""
     return 8 if kind.kind == "boolean" else kind.bits
 
 
 def _powers(b: Context, exponents: np.ndarray) -> Value:
-    """Powers of two, by the exponent field of a number."""
+    """Powers of two, to be indexed by an exponent field."""
     return b.constant(np.ldexp(1.0, exponents), F64)
 
 
-def _by(b: Context, table: Value, field: Expression) -> Expression:
+def _lookup(b: Context, table: Value, field: Expression) -> Expression:
     return Expression(b, b.emit("Gather", table, field.value, b.constant(0)))
 
 
 def _bits_of(b: Context, x: Value, kind: Element) -> Value:
-    """The bits as an i64 with the sign of the number."""
+    """The bits as an i64; those of negative values are negative."""
     exponent, fraction = _LAYOUT[kind.name]
     bias, top = 2 ** (exponent - 1) - 1, 2**exponent - 1
-    number = Expression(b, b.convert(x, F64))
-    size = abs(number)
+    value = Expression(b, b.convert(x, F64))
+    size = abs(value)
     edges = np.append(np.ldexp(1.0, np.arange(1, top) - bias), np.inf)
     field = Expression(b, b.emit("Bucketize", size.value, b.constant(edges, F64), output_type="i64", with_right_bound=False))
     lift = fraction + bias - np.maximum(np.arange(top + 1), 1)
-    # The greatest power does not fit into f64 itself.
-    scaled = size * _by(b, _powers(b, lift // 2), field) * _by(b, _powers(b, lift - lift // 2), field)
+    # Two factors, since the largest power is beyond the range of f64.
+    scaled = size * _lookup(b, _powers(b, lift // 2), field) * _lookup(b, _powers(b, lift - lift // 2), field)
     special = field.equals(top)
-    nan = Expression(b, b.emit("NotEqual", number.value, number.value)).to(F64) * 2.0 ** (fraction - 1)
+    nan = Expression(b, b.emit("NotEqual", value.value, value.value)).to(F64) * 2.0 ** (fraction - 1)
     part = special.select(nan, scaled - (field > 0).to(F64) * 2.0**fraction)
     bits = field * 2**fraction + part.to(I64)
-    negative = (number < 0) | (1.0 / number).equals(float("-inf"))
+    negative = (value < 0) | (1.0 / value).equals(float("-inf"))
     lowest = -(2 ** (exponent + fraction))
     return negative.select(bits + lowest, bits).value
 
@@ -67,16 +67,16 @@ def _bits_of(b: Context, x: Value, kind: Element) -> Value:
 def _from_bits(b: Context, x: Value, kind: Element) -> Value:
     exponent, fraction = _LAYOUT[kind.name]
     bias, top = 2 ** (exponent - 1) - 1, 2**exponent - 1
-    # As signed integers: then the sign is theirs, whatever they are computed in.
+    # As signed integers, so that the sign bit is their sign.
     bits = Expression(b, b.convert(b.convert(x, element(f"i{kind.bits}")), I64))
     negative = bits < 0
     bits = _masked(bits, 2 ** (exponent + fraction) - 1)
     field = Expression(b, b.emit("BitwiseRightShift", bits.value, b.constant(fraction)))
     part = _masked(bits, 2**fraction - 1)
     down = np.maximum(np.arange(top + 1), 1) - bias - fraction
-    size = (part + (field > 0).to(I64) * 2**fraction).to(F64) * _by(b, _powers(b, down), field)
-    endless = Expression(b, b.constant(float("inf"), F64))
-    size = field.equals(top).select(part.equals(0).select(endless, size * 0 + float("nan")), size)
+    size = (part + (field > 0).to(I64) * 2**fraction).to(F64) * _lookup(b, _powers(b, down), field)
+    infinity = Expression(b, b.constant(float("inf"), F64))
+    size = field.equals(top).select(part.equals(0).select(infinity, size * 0 + float("nan")), size)
     return negative.select(-size, size).to(kind).value
 
 

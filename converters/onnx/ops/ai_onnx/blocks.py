@@ -1,4 +1,4 @@
-"""Blocks put back together: columns to images, pooled numbers to where they came from."""
+"""Columns to images."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ def col2im(
 ) -> Value:  # fmt: skip
     axes = b.sizes(image_shape, "image_shape")[0]
     if not isinstance(axes, int) or axes < 1:
-        raise OpError("how many axes image_shape has is not known")
-    steps, spread = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(dilations, axes, 1, "dilations")
-    around = broadcast_to_axes(pads, 2 * axes, 0, "pads")
+        raise OpError("the number of axes in image_shape is not known")
+    strides, dilations = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(dilations, axes, 1, "dilations")
+    pads = broadcast_to_axes(pads, 2 * axes, 0, "pads")
     if axes != 2:
-        return _summed(b, x, image_shape, block_shape, steps, spread, around)
-    kept = {"strides": steps, "dilations": spread, "pads_begin": around[:2], "pads_end": around[2:]}
-    return b.emit("Col2Im", x, b.convert(image_shape, I64), b.convert(block_shape, I64), **kept)
+        return _summed(b, x, image_shape, block_shape, strides, dilations, pads)
+    attributes = {"strides": strides, "dilations": dilations, "pads_begin": pads[:2], "pads_end": pads[2:]}
+    return b.emit("Col2Im", x, b.convert(image_shape, I64), b.convert(block_shape, I64), **attributes)
 
 
 def _summed(
     b: Context, x: Value, image_shape: Value, block_shape: Value, strides: list[int], dilations: list[int], pads: list[int]
 ) -> Value:
-    """Any number of axes: the numbers of (N, C * block, windows) are added at their places in the padded image."""
+    """Any number of axes: the values of (N, C * block, windows) are added at their positions in the padded image."""
     axes = len(strides)
-    images, blocks = (_numbers(b, shape, axes) for shape in (image_shape, block_shape))
+    images, blocks = (_axis_sizes(b, shape, axes) for shape in (image_shape, block_shape))
     padded = [image + (pads[i] + pads[axes + i]) for i, image in enumerate(images)]
-    place: Expression | None = None
+    position: Expression | None = None
     for i, (size, block, stride, dilation) in enumerate(zip(padded, blocks, strides, dilations, strict=True)):
-        reach = (block - 1) * dilation + 1
-        count = Expression(b, b.emit("Divide", (size - reach).value, b.constant(stride))) + 1
+        kernel = (block - 1) * dilation + 1
+        count = Expression(b, b.emit("Divide", (size - kernel).value, b.constant(stride))) + 1
         inner = (arange(b, 0, block, I64) * dilation).unsqueeze(*(j for j in range(2 * axes) if j != i))
         outer = (arange(b, 0, count, I64) * stride).unsqueeze(*(j for j in range(2 * axes) if j != axes + i))
-        along = inner + outer
-        place = along if place is None else place * size + along
-    if place is None:
+        axis_position = inner + outer
+        position = axis_position if position is None else position * size + axis_position
+    if position is None:
         raise OpError("image_shape has no axes")
     total = reduce(Expression.__mul__, blocks)
     rows = b.emit("Reshape", x, b.emit("Concat", b.constant([-1]), total.unsqueeze(0).value, _last(b, x), axis=0), special_zero=False)
     rows = b.emit("Reshape", rows, [0, -1], special_zero=True)
-    flat = b.full(b.emit("Reshape", place.value, [1, -1], special_zero=False), b.shape_of(rows))
+    flat = b.full(b.emit("Reshape", position.value, [1, -1], special_zero=False), b.shape_of(rows))
     area = reduce(Expression.__mul__, padded).unsqueeze(0).value
     many = b.unsqueeze(b.size(rows, 0), [0])
     empty = b.full(b.constant(0, x), b.emit("Concat", many, area, axis=0))
@@ -57,14 +57,14 @@ def _summed(
     batch = b.unsqueeze(b.size(x, 0), [0])
     sizes = [size.unsqueeze(0).value for size in padded]
     whole = b.emit("Reshape", summed, b.emit("Concat", batch, b.constant([-1]), *sizes, axis=0), special_zero=False)
-    ends = b.emit("Add", b.constant(pads[:axes]), b.convert(image_shape, I64))
-    return b.emit("Slice", whole, pads[:axes], ends, [1] * axes, list(range(2, 2 + axes)))
+    stops = b.emit("Add", b.constant(pads[:axes]), b.convert(image_shape, I64))
+    return b.emit("Slice", whole, pads[:axes], stops, [1] * axes, list(range(2, 2 + axes)))
 
 
 def _last(b: Context, x: Value) -> Value:
     return b.unsqueeze(b.size(x, 2), [0])
 
 
-def _numbers(b: Context, shape: Value, axes: int) -> list[Expression]:
-    wide = b.convert(shape, I64)
-    return [Expression(b, b.emit("Gather", wide, b.constant(i), b.constant(0))) for i in range(axes)]
+def _axis_sizes(b: Context, shape: Value, axes: int) -> list[Expression]:
+    sizes = b.convert(shape, I64)
+    return [Expression(b, b.emit("Gather", sizes, b.constant(i), b.constant(0))) for i in range(axes)]

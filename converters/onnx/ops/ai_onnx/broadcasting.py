@@ -1,4 +1,4 @@
-"""Stretching."""
+"""Broadcasting, tiling and padding."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from irexec.ir.graph import Value
 
 @translates("Expand", since=8)
 def expand(b: Context, x: Value, shape: Value) -> Value:
-    """Both ways: a size 1 of the shape is stretched to the data's."""
+    """Bidirectional: a size 1 of the shape becomes that of the data."""
     return b.emit("Broadcast", x, shape, mode="bidirectional")
 
 
 @translates("Tile")
 def tile_1(b: Context, x: Value, tiles: Value, axis: Value) -> Value:
-    """Repeated along one axis."""
-    place = b.axis(b.ints(axis, "axis")[0], x)
+    """Repetition along one axis."""
+    tiled = b.axis(b.ints(axis, "axis")[0], x)
     ones, count = b.constant([1] * b.rank(x)), b.reshape(b.convert(tiles, I64), [1])
-    return b.emit("Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([place]), count, b.constant(0), version=3))
+    return b.emit("Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([tiled]), count, b.constant(0), version=3))
 
 
 @translates("Tile", since=6)
@@ -42,7 +42,7 @@ def pad_1(
 
 @translates("Pad", since=11)
 def pad_11(b: Context, x: Value, pads: Value, value: Value | None = None, axes: Value | None = None, *, mode: str = "constant") -> Value:
-    """Negative pads cut off."""
+    """Negative pads remove elements."""
     return _pad(b, x, b.convert(pads, I64), mode, value, axes)
 
 
@@ -52,28 +52,28 @@ def _pad(b: Context, x: Value, pads: Value, mode: str, value: Value | None, axes
     rank = b.rank(x)
     begins, ends = b.emit("Split", pads, b.constant(0), num_splits=2)
     if axes is not None:
-        begins, ends = (_by_axis(b, amounts, axes, rank) for amounts in (begins, ends))
+        begins, ends = (_for_all_axes(b, amounts, axes, rank) for amounts in (begins, ends))
     known = [b.ints_if_known(amounts) for amounts in (begins, ends)]
     if all(amounts is not None and len(amounts) != rank for amounts in known):
         raise OpError(f"pads are {known[0]} and {known[1]} for {rank} axes")
-    if mode == "wrap" or (mode == "reflect" and _is_far(b, x, known)):
+    if mode == "wrap" or (mode == "reflect" and _is_reflected_twice(b, x, known)):
         return _indexed(b, x, begins, ends, mode)
     fill = None
     if mode == "constant":
         fill = b.constant(0, x) if value is None else b.scalar(value)
-    lists = [amounts if numbers is None else list(numbers) for amounts, numbers in zip((begins, ends), known, strict=True)]
+    lists = [amounts if values is None else list(values) for amounts, values in zip((begins, ends), known, strict=True)]
     return b.emit("Pad", x, *lists, fill, pad_mode=mode)
 
 
-def _by_axis(b: Context, amounts: Value, axes: Value, rank: int) -> Value:
-    """Amounts for some axes as amounts for all axes, 0 for the others; the axes need not be known."""
+def _for_all_axes(b: Context, amounts: Value, axes: Value, rank: int) -> Value:
+    """Pads of some axes as pads of all axes, 0 for the others; the axes need not be known."""
     wide, one, none = b.convert(axes, I64), b.constant(1), b.constant(0)
-    places = b.emit("OneHot", wide, b.constant(rank), one, none, axis=-1, negative_indices_mode="normalize")
-    return b.emit("ReduceSum", b.emit("Multiply", places, b.unsqueeze(amounts, [1])), [0], keep_dims=False)
+    hits = b.emit("OneHot", wide, b.constant(rank), one, none, axis=-1, negative_indices_mode="normalize")
+    return b.emit("ReduceSum", b.emit("Multiply", hits, b.unsqueeze(amounts, [1])), [0], keep_dims=False)
 
 
-def _is_far(b: Context, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
-    """Whether a reflection goes over the data more than once, which IR's Pad does not do."""
+def _is_reflected_twice(b: Context, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
+    """Whether the data is reflected more than once, which IR's Pad does not do."""
     shape = b.shape_if_known(x)
     if shape is None:
         return False
@@ -81,15 +81,15 @@ def _is_far(b: Context, x: Value, pads: list[tuple[int, ...] | None]) -> bool:
 
 
 def _indexed(b: Context, x: Value, begins: Value, ends: Value, mode: str) -> Value:
-    """Padded by taking, along each axis, the places that an endless data would have."""
+    """Padding as a Gather along each axis, with the indices of periodic data."""
     for axis in range(b.rank(x)):
         begin, end = (Expression(b, b.emit("Gather", amounts, b.constant(axis), b.constant(0))) for amounts in (begins, ends))
         if b.ints_if_known(begin.value) == b.ints_if_known(end.value) == (0,):
             continue
         size = Expression(b, b.size(x, axis))
         period = size if mode == "wrap" else ((size - 1) * 2).maximum(1)
-        place = arange(b, -begin, size + end, I64).modulo(period)
+        position = arange(b, -begin, size + end, I64).modulo(period)
         if mode == "reflect":
-            place = place.minimum(period - place)
-        x = b.emit("Gather", x, place.value, b.constant(axis))
+            position = position.minimum(period - position)
+        x = b.emit("Gather", x, position.value, b.constant(axis))
     return x

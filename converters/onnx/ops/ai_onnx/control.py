@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import GraphProto
 
-from converters.onnx.bodies import Frame, Part, Step, iterate
+from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from converters.onnx.values import LoopSequence, OnnxValue, StackedSequence, TensorSequence
@@ -15,26 +15,26 @@ from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
 
-_WITHOUT_END = np.iinfo(np.int64).max
+_NO_LIMIT = np.iinfo(np.int64).max
 
 
 @translates("If")
 def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[OnnxValue, ...]:
-    """Where the condition is known already, as one on ranks or known sizes is, the branch stands in place of the If."""
+    """If the condition is known, as conditions on ranks and known sizes are, the branch replaces the If."""
     known = b.known(cond)
     if known is not None and known.size == 1:
         return tuple(b.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
     inputs, frames = [cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
-        frames[name] = frame = Frame(b, inputs, reserved=1)
+        frames[name] = frame = BodyBuilder(b, inputs, reserved=1)
         outputs = frame.inner.subgraph(graph)
         kinds.append([frame.inner.element(value) for value in outputs])
         for i, value in enumerate(outputs):
             frame.result(value, i)
     if kinds[0] != kinds[1]:
-        texts = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
-        raise OpError(f"its branches give {texts[0]} and {texts[1]}")
+        types = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
+        raise OpError(f"its branches give {types[0]} and {types[1]}")
     outputs_of_both: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: frame.body() for name, frame in frames.items()})
     return outputs_of_both
 
@@ -43,35 +43,35 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
 def loop(
     b: Context, trip_count: Value | None = None, condition: Value | None = None, *initial: Value | TensorSequence, body: GraphProto
 ) -> tuple[OnnxValue, ...]:  # fmt: skip
-    """The states come first, then the tensors of which every iteration gives a part.
+    """The last states, then the scan outputs, to which every iteration adds a slice.
 
-    Without a condition the loop still ends when the body's own fails: so do ONNX Runtime and OpenVINO, where the
-    specification would ignore it. Inside the body the condition always holds. A sequence may get one tensor behind it in
-    each iteration; these are put together like any other parts.
+    Without a condition input the loop still stops when the condition of the body becomes false, as in ONNX Runtime and
+    OpenVINO; the specification would ignore it. The condition that the body reads is always true. The body may append one
+    tensor per iteration to a sequence, which then is a scan output too.
     """
     _check_body(body, 2 + len(initial), 1 + len(initial))
     if not all(isinstance(one, Value | TensorSequence) for one in initial):
-        raise ConversionError("a sequence whose length is not known, or an optional, goes into it", unsupported=True)
+        raise ConversionError("a sequence of unknown length, or an optional, is an input of the loop", unsupported=True)
     first = b.constant(True) if condition is None else condition
     inside = np.ones(b.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
-    def step(frame: Frame, states: list[Value], number: list[Value]) -> Step:
+    def iteration(frame: BodyBuilder, states: list[Value], number: list[Value]) -> IterationResult:
         given = iter(states)
-        entering = [next(given) if isinstance(one, Value) else LoopSequence() for one in initial]
-        goes_on, *outputs = frame.inner.subgraph_values(body, [*number, frame.inner.constant(inside), *entering])
-        last, parts = _leaving(outputs, initial)
-        return Step(last, [_gathered(frame.inner, value, Part(0)) for value in parts], _tensor(goes_on))
+        initial_values = [next(given) if isinstance(one, Value) else LoopSequence() for one in initial]
+        condition_out, *outputs = frame.inner.subgraph_values(body, [*number, frame.inner.constant(inside), *initial_values])
+        last, parts = _body_outputs(outputs, initial)
+        return IterationResult(last, [_as_slice(frame.inner, value, IterationSlice(0)) for value in parts], _tensor(condition_out))
 
     tensors = [one for one in initial if isinstance(one, Value)]
-    outputs = iterate(b, tensors, [], step, bounds=(_trips(b, trip_count), first), counter=counter)
+    outputs = build_loop(b, tensors, [], iteration, bounds=(_trip_limit(b, trip_count), first), counter=counter)
     states, parts = iter(outputs[: len(tensors)]), iter(outputs[len(tensors) :])
     last = [next(states) if isinstance(one, Value) else StackedSequence(one.items, next(parts)) for one in initial]
     return (*last, *parts)
 
 
-def _leaving(outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSequence]) -> tuple[list[Value], list[Value]]:
-    """What a body gives: the states that are tensors; what sequences get, and then the other parts."""
+def _body_outputs(outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSequence]) -> tuple[list[Value], list[Value]]:
+    """The outputs of a body: the states that are tensors; what is appended to sequences, and then the scan outputs."""
     states: list[Value] = []
     parts: list[Value] = []
     for output, one in zip(outputs, initial, strict=False):
@@ -80,13 +80,13 @@ def _leaving(outputs: Sequence[OnnxValue], initial: Sequence[Value | TensorSeque
         elif isinstance(output, LoopSequence) and len(output.added) == 1:
             parts += output.added
         else:
-            raise ConversionError("its body does more to a sequence than put one tensor behind it", unsupported=True)
+            raise ConversionError("its body does more to a sequence than append one tensor", unsupported=True)
     return states, parts + [_tensor(output) for output in outputs[len(initial) :]]
 
 
 def _tensor(output: OnnxValue) -> Value:
     if not isinstance(output, Value):
-        raise ConversionError("its body gives a sequence where it was given a tensor", unsupported=True)
+        raise ConversionError("its body gives a sequence for a tensor", unsupported=True)
     return output
 
 
@@ -95,20 +95,20 @@ def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
         raise OpError(f"its body takes {len(body.input)} values and gives {len(body.output)}, expected {inputs} and at least {outputs}")
 
 
-def _trips(b: Context, trip_count: Value | None) -> Value:
-    """IR takes a negative number for no limit, ONNX for no iteration."""
+def _trip_limit(b: Context, trip_count: Value | None) -> Value:
+    """A negative trip count means no limit in IR, and no iteration in ONNX."""
     known = None if trip_count is None else b.ints_if_known(trip_count)
-    if trip_count is None or (known is not None and known[0] == _WITHOUT_END):
+    if trip_count is None or (known is not None and known[0] == _NO_LIMIT):
         return b.constant(-1)
     if known is not None and known[0] >= 0:
         return trip_count
     return b.emit("Maximum", trip_count, b.constant(0))
 
 
-def _gathered(b: Context, value: Value, part: Part) -> tuple[Value, Part]:
-    """What an iteration gives, as a part of the whole that has one more axis."""
+def _as_slice(b: Context, value: Value, part: IterationSlice) -> tuple[Value, IterationSlice]:
+    """The value of one iteration as a slice of a scan output, which has one more axis."""
     axis = b.axis(part.axis, b.rank(value, "an output of the body") + 1)
-    return b.unsqueeze(value, [axis]), Part(axis, part.reverse)
+    return b.unsqueeze(value, [axis]), IterationSlice(axis, part.reverse)
 
 
 @translates("Scan", since=9)
@@ -117,39 +117,46 @@ def scan_9(
     scan_input_directions: list[int] | None = None, scan_output_axes: list[int] | None = None,
     scan_output_directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The states come first, then the tensors that are gone through, each along an axis and from either end."""
-    states, scanned = _parted(inputs, num_scan_inputs)
+    """The states, then the tensors to scan, each along an axis and in either direction."""
+    states, scanned = _states_and_scanned(inputs, num_scan_inputs)
     _check_body(body, len(inputs), len(states))
-    given = _parts("scan_input", scan_input_axes, scan_input_directions, len(scanned))
-    taken = _parts("scan_output", scan_output_axes, scan_output_directions, len(body.output) - len(states))
-    cut = [(value, Part(b.axis(part.axis, value), part.reverse)) for value, part in zip(scanned, given, strict=True)]
-    return _scan(b, states, cut, taken, body)
+    given = _slices("scan_input", scan_input_axes, scan_input_directions, len(scanned))
+    output_slices = _slices("scan_output", scan_output_axes, scan_output_directions, len(body.output) - len(states))
+    sliced = [(value, IterationSlice(b.axis(part.axis, value), part.reverse)) for value, part in zip(scanned, given, strict=True)]
+    return _scan(b, states, sliced, output_slices, body)
 
 
-def _parted(inputs: Sequence[Value], scanned: int) -> tuple[Sequence[Value], Sequence[Value]]:
+def _states_and_scanned(inputs: Sequence[Value], scanned: int) -> tuple[Sequence[Value], Sequence[Value]]:
     if not 1 <= scanned <= len(inputs):
         raise OpError(f"num_scan_inputs is {scanned} of {len(inputs)} inputs")
     return inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
 
 
-def _parts(what: str, axes: Sequence[int] | None, directions: Sequence[int] | None, count: int) -> list[Part]:
-    places, ways = list(axes or [0] * count), list(directions or [0] * count)
-    if len(places) != count or len(ways) != count or not set(ways) <= {0, 1}:
-        raise OpError(f"{what}_axes are {places} and {what}_directions {ways}, expected {count} of each, directions 0 or 1")
-    return [Part(axis, bool(way)) for axis, way in zip(places, ways, strict=True)]
+def _slices(name: str, axes: Sequence[int] | None, directions: Sequence[int] | None, count: int) -> list[IterationSlice]:
+    """The attributes ``name``_axes and ``name``_directions, all 0 unless given."""
+    chosen, order = list(axes or [0] * count), list(directions or [0] * count)
+    if len(chosen) != count or len(order) != count or not set(order) <= {0, 1}:
+        raise OpError(f"{name}_axes are {chosen} and {name}_directions {order}, expected {count} of each, directions 0 or 1")
+    return [IterationSlice(axis, bool(reverse)) for axis, reverse in zip(chosen, order, strict=True)]
 
 
 def _scan(
-    b: Context, states: Sequence[Value], cut: Sequence[tuple[Value, Part]], taken: Sequence[Part], body: GraphProto
+    b: Context,
+    states: Sequence[Value],
+    sliced: Sequence[tuple[Value, IterationSlice]],
+    output_slices: Sequence[IterationSlice],
+    body: GraphProto,
 ) -> tuple[Value, ...]:
-    def step(frame: Frame, given: list[Value], parts: list[Value]) -> Step:
+    def iteration(frame: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
         inner = frame.inner
-        whole = [inner.emit("Squeeze", value, [part.axis]) for value, (_, part) in zip(parts, cut, strict=True)]
+        whole = [inner.emit("Squeeze", value, [part.axis]) for value, (_, part) in zip(parts, sliced, strict=True)]
         outputs = inner.subgraph(body, [*given, *whole])
         count = len(given)
-        return Step(outputs[:count], [_gathered(inner, value, part) for value, part in zip(outputs[count:], taken, strict=True)])
+        return IterationResult(
+            outputs[:count], [_as_slice(inner, value, part) for value, part in zip(outputs[count:], output_slices, strict=True)]
+        )
 
-    return iterate(b, states, cut, step)
+    return build_loop(b, states, sliced, iteration)
 
 
 @translates("Scan", since=8)
@@ -157,32 +164,32 @@ def scan_8(
     b: Context, sequence_lens: Value | None = None, *inputs: Value, body: GraphProto, num_scan_inputs: int,
     directions: list[int] | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The first axis is one of batches, each gone through on its own; beyond a sequence's length there are zeros."""
-    initial, scanned = _parted(inputs, num_scan_inputs)
+    """Each sample of the batch, axis 0, is scanned on its own; results are 0 after the end of its sequence."""
+    initial, scanned = _states_and_scanned(inputs, num_scan_inputs)
     _check_body(body, len(inputs), len(initial))
-    ways = _parts("scan_input", None, directions, len(scanned))
+    reversals = _slices("scan_input", None, directions, len(scanned))
     lengths = [] if sequence_lens is None else [b.convert(sequence_lens, I64)]
-    cut = [(value, Part(0)) for value in [*initial, *scanned, *lengths]]
+    sliced = [(value, IterationSlice(0)) for value in [*initial, *scanned, *lengths]]
 
-    def step(frame: Frame, _: list[Value], parts: list[Value]) -> Step:
+    def iteration(frame: BodyBuilder, _: list[Value], parts: list[Value]) -> IterationResult:
         inner = frame.inner
         one = [inner.emit("Squeeze", value, [0]) for value in parts[: len(inputs)]]
         states, rows = one[: len(initial)], one[len(initial) :]
         length = parts[-1] if lengths else None
         used = [row if length is None else inner.emit("Slice", row, [0], length, [1], [0]) for row in rows]
-        taken = [Part(0)] * (len(body.output) - len(states))
-        outputs = _scan(inner, states, list(zip(used, ways, strict=True)), taken, body)
-        gathered = [_filled(inner, value, rows[0], length) for value in outputs[len(states) :]]
-        return Step([], [_gathered(inner, value, Part(0)) for value in [*outputs[: len(states)], *gathered]])
+        output_slices = [IterationSlice(0)] * (len(body.output) - len(states))
+        outputs = _scan(inner, states, list(zip(used, reversals, strict=True)), output_slices, body)
+        padded = [_zero_padded(inner, value, rows[0], length) for value in outputs[len(states) :]]
+        return IterationResult([], [_as_slice(inner, value, IterationSlice(0)) for value in [*outputs[: len(states)], *padded]])
 
-    return iterate(b, [], cut, step)
+    return build_loop(b, [], sliced, iteration)
 
 
-def _filled(b: Context, value: Value, row: Value, length: Value | None) -> Value:
-    """Zeros put behind what a sequence of some length has given, up to the longest."""
+def _zero_padded(b: Context, value: Value, row: Value, length: Value | None) -> Value:
+    """The results of a sequence, padded with zeros to the longest sequence."""
     if length is None:
         return value
     rest = b.emit("Subtract", b.reshape(b.size(row, 0), [1]), length)
     none = b.constant([0] * (b.rank(value) - 1))
-    ends = b.emit("Concat", rest, none, axis=0) if b.rank(value) > 1 else rest
-    return b.emit("Pad", value, [0] * b.rank(value), ends, b.constant(0, value), pad_mode="constant")
+    pads_end = b.emit("Concat", rest, none, axis=0) if b.rank(value) > 1 else rest
+    return b.emit("Pad", value, [0] * b.rank(value), pads_end, b.constant(0, value), pad_mode="constant")

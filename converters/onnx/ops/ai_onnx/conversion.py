@@ -17,7 +17,7 @@ _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 def cast(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """To another type, with the rules of ONNX for the small floats, where Convert has others."""
+    """Conversion to another type, with ONNX's rules for floats of 8 bits and less, which differ from those of Convert."""
     source = b.element(x)
     if source is kind:
         return x
@@ -26,7 +26,7 @@ def cast(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -
     if kind.name == "f8e8m0":
         return _power_of_two(b, x, kind, saturate, round_mode)
     if kind.name == "f4e2m1" and source.is_float:
-        # NaN becomes -0, which is what ml_dtypes and so the expected results of ONNX have.
+        # NaN becomes -0, as in ml_dtypes, which computes the expected results of ONNX.
         x = b.emit("Select", b.emit("IsNaN", x), b.constant(-0.0, x), x)
     if kind.name in _LARGEST and saturate:
         x = b.emit("Clamp", b.as_float(x), min=-_LARGEST[kind.name], max=_LARGEST[kind.name])
@@ -34,30 +34,30 @@ def cast(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -
 
 
 def _power_of_two(b: Context, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """To f8e8m0: from the power of two that Convert picks to the one that is wanted. Source: ONNX Cast-24."""
+    """To f8e8m0: corrects the power of two that Convert chooses. Source: ONNX Cast-24."""
     if round_mode not in ("up", "down", "nearest"):
         raise OpError(f"round_mode is {round_mode!r}, expected up, down or nearest")
     wide = F64 if b.element(x) is F64 else F32
-    given = Expression(b, b.convert(x, wide))
-    picked = given.to(kind).to(wide)
-    below = (picked > given).select(picked * 0.5, picked)
+    value = Expression(b, b.convert(x, wide))
+    chosen = value.to(kind).to(wide)
+    below = (chosen > value).select(chosen * 0.5, chosen)
     if round_mode == "up":
-        result = (below < given).select(below * 2, below)
+        result = (below < value).select(below * 2, below)
     elif round_mode == "down":
         result = below
     else:
-        result = (given < below * 1.5).select(below, below * 2)
+        result = (value < below * 1.5).select(below, below * 2)
     if not saturate:
-        result = ((given > 2.0**127) | given.equals(0)).select(np.nan, result)
+        result = ((value > 2.0**127) | value.equals(0)).select(np.nan, result)
     return result.to(kind).value
 
 
 @translates("Cast")
 def cast_1(b: Context, x: Value, *, to: str) -> Value:
-    """``to`` is the name of the type, as text."""
+    """``to`` is the name of the type."""
     name = str(to).upper()
     if name not in TensorProto.DataType.keys():  # noqa: SIM118 (protobuf's enum has no iterator)
-        raise OpError(f"to is {to!r}, which is no type of ONNX")
+        raise OpError(f"to is {to!r}, which is not a type of ONNX")
     return cast(b, x, element_of(TensorProto.DataType.Value(name)), True, "up")
 
 

@@ -1,4 +1,4 @@
-"""Dropout: nothing is dropped unless the model is being trained."""
+"""Dropout, which drops nothing except in training mode."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from irexec.ir.graph import Value
 
 @translates("Dropout")
 def dropout_1(b: Context, x: Value, *, ratio: float = 0.5, is_test: int = 0) -> tuple[Value, ...]:
-    """Whatever is_test says, as every runtime has it."""
-    return _kept(b, x)
+    """``is_test`` is ignored, as by every runtime."""
+    return _unchanged(b, x)
 
 
 @translates("Dropout", since=7)
 def dropout_7(b: Context, x: Value, *, ratio: float = 0.5) -> tuple[Value, ...]:
-    return _kept(b, x)
+    return _unchanged(b, x)
 
 
 @translates("Dropout", since=12)
@@ -29,12 +29,12 @@ def dropout_12(
 ) -> tuple[Value, ...]:
     mode, share = b.known(training_mode), b.known(ratio)
     if training_mode is None or (mode is not None and not mode.any()) or (share is not None and not share.any()):
-        return _kept(b, x)
+        return _unchanged(b, x)
     return _dropped(b, x, b.constant(0.5) if ratio is None else ratio, training_mode, seed or 0)
 
 
-def _kept(b: Context, x: Value) -> tuple[Value, ...]:
-    """The input, and a mask of everything kept where it is wanted."""
+def _unchanged(b: Context, x: Value) -> tuple[Value, ...]:
+    """The input, and a mask of ones if the node has that output."""
     if not b.needs_output(1):
         return (x,)
     kind = BOOLEAN if b.opset >= 10 else b.element(x)
@@ -42,11 +42,11 @@ def _kept(b: Context, x: Value) -> tuple[Value, ...]:
 
 
 def _dropped(b: Context, x: Value, ratio: Value, training_mode: Value, seed: int) -> tuple[Value, ...]:
-    """In training each number is dropped with the probability ``ratio``, and the others are made up for."""
+    """In training each element is dropped with the probability ``ratio``, and the others are scaled by 1 / (1 - ratio)."""
     share = b.scalar(b.convert(ratio, F32))
     limits: dict[str, Any] = {"output_type": F32, "global_seed": seed, "op_seed": 0}
-    drawn = b.emit("RandomUniform", b.shape_of(x), b.constant(0.0), b.constant(1.0), **limits)
-    mask = b.emit("LogicalOr", b.emit("GreaterEqual", drawn, share), b.emit("LogicalNot", b.scalar(training_mode)))
+    random = b.emit("RandomUniform", b.shape_of(x), b.constant(0.0), b.constant(1.0), **limits)
+    mask = b.emit("LogicalOr", b.emit("GreaterEqual", random, share), b.emit("LogicalNot", b.scalar(training_mode)))
     scale = b.convert(b.emit("Divide", b.constant(1.0), b.emit("Subtract", b.constant(1.0), share)), b.element(x))
     trained = b.emit("Select", mask, b.emit("Multiply", x, scale), b.constant(0, x))
     return b.emit("Select", b.scalar(training_mode), trained, x), mask

@@ -1,4 +1,4 @@
-"""Numbers taken by their indices."""
+"""Elements picked by index."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def gather(b: Context, x: Value, indices: Value, *, axis: int = 0) -> Value:
 
 @translates("GatherElements", since=11)
 def gather_elements(b: Context, x: Value, indices: Value, *, axis: int = 0) -> Value:
-    """The indices may reach less far than the data along other axes, where IR has them equal."""
-    place, sizes, wanted = b.axis(axis, x), b.sizes(x), b.sizes(indices, "the indices")
-    if len(sizes) != len(wanted):
-        raise OpError(f"the indices {b.fact(indices)} have not the rank of the data {b.fact(x)}")
-    cut = [i for i, (have, want) in enumerate(zip(sizes, wanted, strict=True)) if i != place and not _are_one(have, want)]
-    if cut:
-        ends = b.emit("Gather", b.shape_of(indices), b.constant(cut), b.constant(0))
-        x = b.emit("Slice", x, [0] * len(cut), ends, [1] * len(cut), cut)
-    return b.emit("GatherElements", x, indices, axis=place)
+    """The indices may be smaller than the data along other axes; IR needs equal sizes there."""
+    normal_axis, sizes, index_sizes = b.axis(axis, x), b.sizes(x), b.sizes(indices, "the indices")
+    if len(sizes) != len(index_sizes):
+        raise OpError(f"the indices {b.fact(indices)} do not have the rank of the data {b.fact(x)}")
+    sliced = [i for i, (have, want) in enumerate(zip(sizes, index_sizes, strict=True)) if i != normal_axis and not _are_equal(have, want)]
+    if sliced:
+        stops = b.emit("Gather", b.shape_of(indices), b.constant(sliced), b.constant(0))
+        x = b.emit("Slice", x, [0] * len(sliced), stops, [1] * len(sliced), sliced)
+    return b.emit("GatherElements", x, indices, axis=normal_axis)
 
 
-def _are_one(left: Size, right: Size) -> bool:
-    """Whether two sizes are surely equal: the same number, or unknown and of the same name."""
+def _are_equal(left: Size, right: Size) -> bool:
+    """Whether two sizes are certainly equal: the same int, or the same symbol."""
     return left == right and (isinstance(left, int) or left.name is not None)
 
 

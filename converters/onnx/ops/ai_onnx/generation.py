@@ -1,4 +1,4 @@
-"""TensorSequence made from little: constants, ranges, one-hot and unit matrices."""
+"""Tensors from attributes and scalars: constants, ranges, one-hot and unit matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irexec.dtypes.elements import BF16, F16, F32, I64, STRING
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-_LARGEST_FILLED = 1 << 16
+_LARGEST_CONSTANT = 1 << 16
 
 
 @translates("Constant")
@@ -21,26 +21,26 @@ def constant(
     value_floats: list[float] | None = None, value_int: int | None = None, value_ints: list[int] | None = None,
     value_string: str | None = None, value_strings: list[str] | None = None,
 ) -> Value:  # fmt: skip
-    """The one value that is given."""
+    """The value of whichever attribute is given."""
     tensors = [tensor for tensor in (value, sparse_value) if tensor is not None]
     listed = [(value_float, F32), (value_floats, F32), (value_int, I64), (value_ints, I64), (value_string, STRING), (value_strings, STRING)]
-    numbers = [(number, kind) for number, kind in listed if number is not None]
-    if len(tensors) + len(numbers) != 1:
-        raise OpError(f"it has {len(tensors) + len(numbers)} values, expected one")
+    values = [(one, kind) for one, kind in listed if one is not None]
+    if len(tensors) + len(values) != 1:
+        raise OpError(f"it has {len(tensors) + len(values)} values, expected one")
     if tensors:
         return b.builder.raw_constant(constant_of(tensors[0], None), b.name)
-    number, kind = numbers[0]
-    return b.constant(np.asarray(number, kind.carrier), kind)
+    one, kind = values[0]
+    return b.constant(np.asarray(one, kind.carrier), kind)
 
 
 @translates("ConstantOfShape", since=9)
 def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = None) -> Value:
-    """One number everywhere: written out where the shape is a constant and small."""
+    """A constant if the shape is a small constant, else a Broadcast."""
     array, kind = (np.zeros(1, np.float32), F32) if value is None else array_of(value)
     if array.size != 1:
-        raise OpError(f"value has {array.size} numbers, expected one")
+        raise OpError(f"value has {array.size} elements, expected 1")
     sizes = b.ints_if_known(shape) if shape.node.constant is not None else None
-    if sizes is not None and all(size >= 0 for size in sizes) and int(np.prod(sizes, dtype=object)) <= _LARGEST_FILLED:
+    if sizes is not None and all(size >= 0 for size in sizes) and int(np.prod(sizes, dtype=object)) <= _LARGEST_CONSTANT:
         return b.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
     return b.full(b.constant(array.reshape(()), kind), shape)
 
@@ -56,7 +56,7 @@ def range_11(b: Context, start: Value, limit: Value, delta: Value, *, stash_type
 
 @translates("OneHot", since=9)
 def one_hot(b: Context, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
-    """Indices of any number type; negative ones count from the end."""
+    """Indices of any numeric type; negative ones count from the end."""
     if not b.element(indices).is_integer:
         indices = b.convert(indices, I64)
     depth = b.scalar(b.convert(depth, I64))
@@ -69,5 +69,5 @@ def eye_like(b: Context, x: Value, *, dtype: int = 0, k: int = 0) -> Value:
     """Ones on the k-th diagonal of a matrix of the shape of ``x``."""
     kind = element_of(dtype) if dtype else b.element(x)
     if b.rank(x) != 2:
-        raise OpError(f"the input {b.fact(x)} is no matrix")
+        raise OpError(f"the input {b.fact(x)} is not a matrix")
     return b.emit("Eye", b.size(x, 0), b.size(x, 1), b.constant(k), output_type=kind)

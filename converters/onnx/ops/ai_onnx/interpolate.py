@@ -1,7 +1,7 @@
 """Resize and Upsample.
 
-What Interpolate says exactly becomes one; the rest (antialiasing, exclude_outside, crops, symmetric
-half pixels, kept proportions) becomes, axis by axis, a product with a matrix of weights.
+What Interpolate computes exactly becomes an Interpolate. The rest (antialiasing, exclude_outside, crops, symmetric half
+pixels, kept aspect ratio) becomes a product with a matrix of weights along each axis.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POLICIES = ("stretch", "not_larger", "not_smaller")
 
 
 class _Request:
-    """What a Resize asks for: new sizes or scales for some axes."""
+    """The new sizes or scales of some axes."""
 
     def __init__(
         self, b: Context, x: Value, axes: Sequence[int], sizes: Value | None, scales: Value | None, policy: str = "stretch"
@@ -48,18 +48,18 @@ class _Request:
         return self.known[i] == (1 if self.by_scale else self.b.sizes(self.x)[self.axes[i]])
 
     def is_native(self, how: Resizing) -> bool:
-        """Whether Interpolate defines the same."""
+        """Whether Interpolate computes the same."""
         special = how.antialias or how.exclude_outside or self.policy != "stretch"
         if special or how.transformation not in _NATIVE or how.mode not in ("nearest", "linear", "cubic"):
             return False
         if how.mode == "linear" and self.known is not None and len(self.changing) > 3:
             return False
-        return not self.by_scale or all(self._is_plain(i, how) for i in self.changing)
+        return not self.by_scale or all(self._is_consistent(i, how) for i in self.changing)
 
-    def _is_plain(self, i: int, how: Resizing) -> bool:
-        """Whether scale and resulting size say the same, so that it does not matter which of them a coordinate goes by.
+    def _is_consistent(self, i: int, how: Resizing) -> bool:
+        """Whether scale and resulting size agree, so that it does not matter which of them coordinates are computed from.
 
-        Where it is not known, only aligning corners goes by the size.
+        For sizes that are not known: only align_corners computes them from the size.
         """
         size = self.b.sizes(self.x)[self.axes[i]]
         if self.known is None or not isinstance(size, int):
@@ -70,13 +70,13 @@ class _Request:
         return int(resized) != size
 
     def interpolate(self, how: Resizing) -> Value:
-        """An Interpolate along the axes that change."""
+        """An Interpolate along the axes whose size changes."""
         b, given = self.b, self.given
         if not self.changing:
             return self.x
         if len(self.changing) < len(self.axes):
-            numbers = np.asarray(b.known(given)).ravel()[self.changing]
-            given = b.constant(numbers, given)
+            values = np.asarray(b.known(given)).ravel()[self.changing]
+            given = b.constant(values, given)
         mode = "linear_onnx" if how.mode == "linear" else how.mode
         return b.emit(
             "Interpolate", self.x, given, [self.axes[i] for i in self.changing], version=11, mode=mode,
@@ -85,31 +85,31 @@ class _Request:
         )  # fmt: skip
 
     def stretches(self, roi: Value | None) -> list[Stretch]:
-        """The axes that change, or all of them where a region is taken."""
+        """The axes whose size changes, or all axes if there is a region."""
         b = self.b
-        wanted = list(range(len(self.axes))) if roi is not None else self.changing
+        chosen = list(range(len(self.axes))) if roi is not None else self.changing
         sizes = [Expression(b, b.size(self.x, axis)).to(F64) for axis in self.axes]
-        numbers = [Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64) for i in range(len(self.axes))]
+        values = [Expression(b, b.emit("Gather", self.given, b.constant(i), b.constant(0))).to(F64) for i in range(len(self.axes))]
         if self.by_scale:
-            outs, scales = [(scale * size).floor() for scale, size in zip(numbers, sizes, strict=True)], numbers
+            outs, scales = [(scale * size).floor() for scale, size in zip(values, sizes, strict=True)], values
         else:
-            scales = [out / size for out, size in zip(numbers, sizes, strict=True)]
-            outs = numbers
+            scales = [out / size for out, size in zip(values, sizes, strict=True)]
+            outs = values
         if self.policy != "stretch":
             common = scales[0]
             for scale in scales[1:]:
                 common = common.minimum(scale) if self.policy == "not_larger" else common.maximum(scale)
             outs, scales = [(common * size + 0.5).floor() for size in sizes], [common] * len(sizes)
-        return [Stretch(self.axes[i], sizes[i], outs[i], scales[i], None if roi is None else self._region(roi, i)) for i in wanted]
+        return [Stretch(self.axes[i], sizes[i], outs[i], scales[i], None if roi is None else self._region(roi, i)) for i in chosen]
 
     def _region(self, roi: Value, i: int) -> tuple[Expression, Expression]:
-        """Start and end of an axis; the list has an entry for each of the axes given, or for each of the data."""
+        """Start and end along an axis; roi has entries for the axes given, or for all axes of the data."""
         b, shape = self.b, self.b.static(roi, "roi")
         length = shape[0] if len(shape) == 1 else 0
         if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
             raise OpError(f"roi has the shape {list(shape)} for {len(self.axes)} axes")
-        place = i if length == 2 * len(self.axes) else self.axes[i]
-        start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (place, length // 2 + place))
+        entry = i if length == 2 * len(self.axes) else self.axes[i]
+        start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (entry, length // 2 + entry))
         return start, end
 
 
@@ -132,18 +132,20 @@ def resize_11(
     exclude_outside: int = 0, extrapolation_value: float = 0.0, antialias: int = 0, axes: list[int] | None = None,
     keep_aspect_ratio_policy: str = "stretch",
 ) -> Value:  # fmt: skip
-    """An empty tensor stands for an input that is not given."""
+    """An empty tensor means an absent input."""
     scales, sizes = (None if v is None or b.sizes(v) == (0,) else v for v in (scales, sizes))
     how = Resizing(
         mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), extrapolation_value, bool(antialias)
     )
-    places = [b.axis(axis, x) for axis in axes] if axes else range(b.rank(x))
-    return _resize(how, _Request(b, x, places, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy), roi)
+    resized_axes = [b.axis(axis, x) for axis in axes] if axes else range(b.rank(x))
+    return _resize(
+        how, _Request(b, x, resized_axes, None if sizes is None else b.convert(sizes, I64), scales, keep_aspect_ratio_policy), roi
+    )
 
 
 @translates("Upsample")
 def upsample_1(b: Context, x: Value, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Value:
-    """Of images; the mode linear was called bilinear."""
+    """For images only; the mode linear was called bilinear."""
     scales = b.constant(np.array([1, 1, height_scale, width_scale], np.float32))
     return resize_10(b, x, scales, mode="linear" if mode == "bilinear" else mode)
 

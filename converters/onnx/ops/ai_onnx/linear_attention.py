@@ -1,4 +1,4 @@
-"""LinearAttention: a state for each head that is written and read step by step."""
+"""LinearAttention: each head has a state that is updated and read at every time step."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.bodies import Frame, Part, Step, iterate
+from converters.onnx.bodies import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# Whether a rule forgets by ``decay``, and whether it writes only what is new, by ``beta``.
+# Whether a rule multiplies the state by ``decay``, and whether it adds only the difference to the state, by ``beta``.
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
 
@@ -23,31 +23,31 @@ def linear_attention(
     beta: Value | None = None, *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0, update_rule: str = "gated_delta",
     chunk_size: int = 64,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is a hint for speed alone."""
+    """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for speed."""
     gated, delta = _rule(update_rule, decay, beta)
     if kv_num_heads < 1 or q_num_heads % kv_num_heads:
-        raise OpError(f"q_num_heads {q_num_heads} is no multiple of kv_num_heads {kv_num_heads}")
-    keys, values = (_last(b, x, what) // kv_num_heads for x, what in ((key, "key"), (value, "value")))
+        raise OpError(f"q_num_heads {q_num_heads} is not a multiple of kv_num_heads {kv_num_heads}")
+    keys, values = (_last_size(b, x, what) // kv_num_heads for x, what in ((key, "key"), (value, "value")))
     factor = scale or 1 / math.sqrt(keys)
     # (B, T, H, ...): queries as rows of a group, keys as a column, values as a row.
-    cut = [
-        _parted(b, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _parted(b, key, [kv_num_heads, keys, 1]),
-        _parted(b, value, [kv_num_heads, 1, values]),
+    sliced = [
+        _split_last(b, query, [kv_num_heads, q_num_heads // kv_num_heads, keys]), _split_last(b, key, [kv_num_heads, keys, 1]),
+        _split_last(b, value, [kv_num_heads, 1, values]),
     ]  # fmt: skip
     if gated and decay is not None:
-        cut.append(b.emit("Exp", _parted(b, decay, [kv_num_heads, -1, 1])))
+        sliced.append(b.emit("Exp", _split_last(b, decay, [kv_num_heads, -1, 1])))
     if delta and beta is not None:
-        cut.append(_parted(b, beta, [-1, 1, 1]))
+        sliced.append(_split_last(b, beta, [-1, 1, 1]))
 
-    def step(frame: Frame, states: list[Value], parts: list[Value]) -> Step:
+    def iteration(frame: BodyBuilder, states: list[Value], parts: list[Value]) -> IterationResult:
         inner = frame.inner
         now = [Expression(inner, inner.emit("Squeeze", part, [1])) for part in parts]
-        state = _written(Expression(inner, states[0]), now[1:], gated, delta)
+        state = _updated(Expression(inner, states[0]), now[1:], gated, delta)
         read = now[0] @ state * factor
-        return Step([state.value], [(inner.unsqueeze(read.value, [1]), Part(1))])
+        return IterationResult([state.value], [(inner.unsqueeze(read.value, [1]), IterationSlice(1))])
 
     initial = _initial(b, query, [kv_num_heads, keys, values]) if past_state is None else b.convert(past_state, F32)
-    last, outputs = iterate(b, [initial], [(part, Part(1)) for part in cut], step)
+    last, outputs = build_loop(b, [initial], [(part, IterationSlice(1)) for part in sliced], iteration)
     flat = b.emit("Reshape", outputs, [0, 0, q_num_heads * values], special_zero=True)
     return b.convert(flat, b.element(query)), b.convert(last, b.element(query if past_state is None else past_state))
 
@@ -61,15 +61,15 @@ def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, boo
     return _RULES[name]
 
 
-def _last(b: Context, x: Value, what: str) -> int:
+def _last_size(b: Context, x: Value, what: str) -> int:
     size = b.sizes(x, what)[-1]
     if not isinstance(size, int):
         raise OpError(f"the last size of {what}, {b.fact(x)}, must be known when the model is converted")
     return size
 
 
-def _parted(b: Context, x: Value, sizes: Sequence[int]) -> Value:
-    """(B, T, anything) in f32, the last axis as several."""
+def _split_last(b: Context, x: Value, sizes: Sequence[int]) -> Value:
+    """(B, T, C) in f32, with the last axis split into several."""
     return b.emit("Reshape", b.convert(x, F32), [0, 0, *sizes], special_zero=True)
 
 
@@ -78,8 +78,8 @@ def _initial(b: Context, query: Value, sizes: Sequence[int]) -> Value:
     return b.full(b.constant(0.0), b.emit("Concat", batch, b.constant(list(sizes)), axis=0))
 
 
-def _written(state: Expression, now: Sequence[Expression], gated: bool, delta: bool) -> Expression:
-    """The state after a step: what is left of it, and the key's column times the value's row."""
+def _updated(state: Expression, now: Sequence[Expression], gated: bool, delta: bool) -> Expression:
+    """The state after a time step: the decayed state plus the outer product of key and value."""
     key, value, *rest = now
     if gated:
         state = state * rest[0]

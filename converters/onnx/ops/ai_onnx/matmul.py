@@ -18,7 +18,7 @@ def gemm_1(
     b: Context, x: Value, y: Value, z: Value, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
     broadcast: int = 0,
 ) -> Value:  # fmt: skip
-    """C is stretched as NumPy does, whatever ``broadcast`` says: without it the shapes are equal."""
+    """C broadcasts as in NumPy; ``broadcast`` is ignored, since the shapes are equal without it."""
     return gemm_7(b, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 
@@ -26,7 +26,7 @@ def gemm_1(
 def gemm_7(
     b: Context, x: Value, y: Value, z: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
 ) -> Value:
-    """alpha * A @ B + beta * C; C may be absent from opset 11 on."""
+    """alpha * A @ B + beta * C; C is optional from opset 11 on."""
     product = b.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
     result = _scaled(b, product, alpha)
     return result if z is None else b.emit("Add", result, _scaled(b, z, beta))

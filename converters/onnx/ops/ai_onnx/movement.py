@@ -1,4 +1,4 @@
-"""Numbers moved about: transposed, joined, cut apart, repeated, padded."""
+"""Transposition, concatenation, splitting and reversal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irexec.ir.graph import Value
 
 @translates("Transpose")
 def transpose(b: Context, x: Value, *, perm: list[int] | None = None) -> Value:
-    """Without perm the axes are turned round."""
+    """Without perm the order of the axes is reversed."""
     return b.emit("Transpose", x, list(perm) if perm else list(reversed(range(b.rank(x)))))
 
 
@@ -37,7 +37,7 @@ def split_13(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 
 
 @translates("Split", since=18)
 def split_18(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Value, ...]:
-    """Into num_outputs parts, of which the last may be smaller."""
+    """Into num_outputs parts, the last of which may be smaller."""
     parts = num_outputs or len(b.outputs)
     shape = b.fact(x).shape
     size = None if shape is None else shape[b.axis(axis, x)]
@@ -62,7 +62,7 @@ def depth_to_space(b: Context, x: Value, *, blocksize: int, mode: str = "DCR") -
 
 @translates("SpaceToDepth")
 def space_to_depth(b: Context, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    """CRD came in opset 28."""
+    """Opset 28 added CRD."""
     _check_mode(mode)
     return b.emit("SpaceToDepth", x, mode="depth_first" if mode == "CRD" else "blocks_first", block_size=blocksize)
 

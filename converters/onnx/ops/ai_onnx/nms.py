@@ -1,4 +1,4 @@
-"""Suppression of boxes that overlap better ones."""
+"""Suppression of boxes that max_overlap boxes of a higher score."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ def non_max_suppression(
     b: Context, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None, iou_threshold: Value | None = None,
     score_threshold: Value | None = None, *, center_point_box: int = 0,
 ) -> Value:  # fmt: skip
-    """Without a score threshold every box counts; without a number of boxes none is chosen."""
-    most = b.constant(0) if max_output_boxes_per_class is None else b.scalar(b.convert(max_output_boxes_per_class, I64))
-    overlap = b.constant(0, boxes) if iou_threshold is None else b.scalar(iou_threshold)
-    least = b.constant(float("-inf"), boxes) if score_threshold is None else b.scalar(score_threshold)
+    """Without score_threshold no box is too low; without max_output_boxes_per_class none is selected."""
+    max_boxes = b.constant(0) if max_output_boxes_per_class is None else b.scalar(b.convert(max_output_boxes_per_class, I64))
+    max_overlap = b.constant(0, boxes) if iou_threshold is None else b.scalar(iou_threshold)
+    min_score = b.constant(float("-inf"), boxes) if score_threshold is None else b.scalar(score_threshold)
     encoding = "center" if center_point_box else "corner"
     results = b.emit(
-        "NonMaxSuppression", boxes, scores, most, overlap, least, box_encoding=encoding, sort_result_descending=False, output_type="i64"
+        "NonMaxSuppression",
+        boxes,
+        scores,
+        max_boxes,
+        max_overlap,
+        min_score,
+        box_encoding=encoding,
+        sort_result_descending=False,
+        output_type="i64",
     )
-    chosen: Value = results[0]
-    return chosen
+    selected: Value = results[0]
+    return selected

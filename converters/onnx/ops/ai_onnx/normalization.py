@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""Normalization."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def batch_normalization_1(
     b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
     spatial: int = 1, is_test: int = 0,
 ) -> Value:  # fmt: skip
-    """By the given statistics, whatever is_test says, unless outputs are wanted that only training gives."""
+    """``is_test`` is ignored: the outputs that only training has are refused."""
     if spatial:
         return _by_channel(b, x, scale, bias, mean, variance, epsilon)
-    # Statistics of a number for each place of a sample: they align at the end.
+    # One statistic per element of a sample: they broadcast from the last axis.
     deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, variance)))
     normal = b.emit("Divide", b.emit("Subtract", x, mean), deviation)
     return b.emit("Add", b.emit("Multiply", normal, scale), bias)
@@ -46,21 +46,25 @@ def batch_normalization_14(
     b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5, momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Value | tuple[Value, ...]:  # fmt: skip
-    """In training by the statistics of the batch, which move the running ones."""
+    """In training mode with the statistics of the batch, which update the running ones."""
     if not training_mode:
         return _by_channel(b, x, scale, bias, mean, variance, epsilon)
     wide = _widest(b, x, mean) if b.element(x) not in (F16, BF16) else F32
     data = b.convert(x, wide)
     axes = [axis for axis in range(b.rank(x)) if axis != 1]
-    now = b.emit("ReduceMean", data, axes, keep_dims=False)
-    apart = b.emit("Subtract", data, b.along_channels(now, b.rank(x)))
-    spread = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=False)
+    mean_of_batch = b.emit("ReduceMean", data, axes, keep_dims=False)
+    centred = b.emit("Subtract", data, b.along_channels(mean_of_batch, b.rank(x)))
+    variance_of_batch = b.emit("ReduceMean", b.emit("Multiply", centred, centred), axes, keep_dims=False)
 
     def running(old: Value, new: Value) -> Value:
         kept = b.emit("Multiply", old, b.constant(momentum, old))
         return b.emit("Add", kept, b.emit("Multiply", b.convert(new, b.element(old)), b.constant(1 - momentum, old)))
 
-    return _by_channel(b, x, scale, bias, now, spread, epsilon), running(mean, now), running(variance, spread)
+    return (
+        _by_channel(b, x, scale, bias, mean_of_batch, variance_of_batch, epsilon),
+        running(mean, mean_of_batch),
+        running(variance, variance_of_batch),
+    )
 
 
 def _by_channel(b: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float) -> Value:
@@ -70,7 +74,7 @@ def _by_channel(b: Context, x: Value, scale: Value, bias: Value, mean: Value, va
 
 
 def _mvn(b: Context, x: Value, axes: list[int], epsilon: float, mode: str = "inside_sqrt") -> Value:
-    """To mean 0 and variance 1 along the axes."""
+    """Mean 0 and variance 1 along the axes."""
     return b.emit("MVN", x, axes, normalize_variance=True, eps=epsilon, eps_mode=mode)
 
 
@@ -83,7 +87,7 @@ def instance_normalization(b: Context, x: Value, scale: Value, bias: Value, *, e
 
 @translates("GroupNormalization", since=18)
 def group_normalization_18(b: Context, x: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float = 1e-5) -> Value:
-    """Scale and bias are one number for each group."""
+    """Scale and bias have one value per group."""
     channels = b.sizes(x)[1]
     if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
         raise OpError(f"{channels} channels cannot be split into {num_groups} groups")
@@ -100,7 +104,7 @@ def group_normalization_21(
 
 
 def _stashed(b: Context, x: Value, stash_type: int) -> Value:
-    """The data in the precision of the first stage: f32 for the 16-bit floats."""
+    """The data in the precision of the first stage, which stash_type gives: f32 for 16-bit floats."""
     return b.convert(x, F32) if stash_type == 1 and b.element(x) in (F16, BF16) else x
 
 
@@ -112,32 +116,32 @@ def _trailing(b: Context, x: Value, axis: int) -> list[int]:
 def layer_normalization(
     b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
-    """Also gives the mean and the inverse deviation, where they are wanted."""
+    """Also the mean and the inverse standard deviation, if the node has these outputs."""
     wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
     y = b.emit("Multiply", b.convert(_mvn(b, wide, axes, epsilon), b.element(x)), scale)
     y = y if bias is None else b.emit("Add", y, bias)
     if not b.needs_output(1) and not b.needs_output(2):
         return (y,)
-    centre = b.emit("ReduceMean", wide, axes, keep_dims=True)
-    apart = b.emit("Subtract", wide, centre)
-    variance = b.emit("ReduceMean", b.emit("Multiply", apart, apart), axes, keep_dims=True)
+    mean = b.emit("ReduceMean", wide, axes, keep_dims=True)
+    centred = b.emit("Subtract", wide, mean)
+    variance = b.emit("ReduceMean", b.emit("Multiply", centred, centred), axes, keep_dims=True)
     deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, wide)))
-    return y, centre, b.emit("Divide", b.constant(1, wide), deviation)
+    return y, mean, b.emit("Divide", b.constant(1, wide), deviation)
 
 
 @translates("RMSNormalization", since=23)
 def rms_normalization(b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Value:
-    """Over the root of the mean of squares; the result has the type of the scale."""
-    return over_root(b, x, scale, axis, epsilon, stash_type)[0]
+    """x / sqrt(mean(x^2) + epsilon) * scale; the result has the type of the scale."""
+    return rms_normalized(b, x, scale, axis, epsilon, stash_type)[0]
 
 
-def over_root(b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int) -> tuple[Value, Value]:
-    """The RMSNormalization, and the root that it divides by."""
+def rms_normalized(b: Context, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int) -> tuple[Value, Value]:
+    """The RMS normalization, and the root mean square that it divides by."""
     wide, axes = _stashed(b, x, stash_type), _trailing(b, x, axis)
     square = b.emit("ReduceMean", b.emit("Multiply", wide, wide), axes, keep_dims=True)
-    root = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide)))
-    normal = b.convert(b.emit("Divide", wide, root), b.element(x))
-    return b.emit("Multiply", b.convert(normal, b.element(scale)), scale), root
+    rms = b.emit("Sqrt", b.emit("Add", square, b.constant(epsilon, wide)))
+    normal = b.convert(b.emit("Divide", wide, rms), b.element(x))
+    return b.emit("Multiply", b.convert(normal, b.element(scale)), scale), rms
 
 
 @translates("MeanVarianceNormalization", since=9)
@@ -147,7 +151,7 @@ def mean_variance_normalization(b: Context, x: Value, *, axes: list[int] | None 
 
 @translates("LpNormalization")
 def lp_normalization(b: Context, x: Value, *, axis: int = -1, p: int = 2) -> Value:
-    """Over the length along the axis; where that is 0 the numbers stay 0."""
+    """x / norm along the axis; 0 where the norm is 0."""
     if p not in (1, 2):
         raise OpError(f"p is {p}, expected 1 or 2")
     length = b.emit("ReduceL1" if p == 1 else "ReduceL2", x, [axis], keep_dims=True)
@@ -164,7 +168,7 @@ def lrn(b: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0
 def layer_normalization_1(
     b: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
-    """What ONNX Runtime writes into models of opsets that do not have it yet."""
+    """ONNX Runtime writes it into models of older opsets too."""
     return layer_normalization(b, x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
 
 
@@ -172,6 +176,6 @@ def layer_normalization_1(
 def simplified_layer_normalization(
     b: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> tuple[Value, ...]:
-    """ONNX Runtime's, in the domain of ONNX; also gives the inverse of the root of the mean of squares."""
-    y, root = over_root(b, x, scale, axis, epsilon, stash_type)
-    return (y, (1.0 / Expression(b, root)).value) if b.needs_output(1) else (y,)
+    """An operator of ONNX Runtime in the domain of ONNX; also the inverse root mean square."""
+    y, rms = rms_normalized(b, x, scale, axis, epsilon, stash_type)
+    return (y, (1.0 / Expression(b, rms)).value) if b.needs_output(1) else (y,)

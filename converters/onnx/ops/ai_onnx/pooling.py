@@ -16,7 +16,7 @@ from irexec.ir.graph import Value
 
 
 def _rounding(windows: Windows, ceil_mode: int) -> str:
-    """Rounded up, no window of ONNX starts behind the data: that is ceil_torch. With auto_pad there is nothing to round."""
+    """With ceil_mode no window of ONNX starts in the padding at the end, as for ceil_torch; auto_pad leaves nothing to round."""
     return "ceil_torch" if ceil_mode and windows.auto_pad == "explicit" else "floor"
 
 
@@ -25,22 +25,22 @@ def max_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, storage_order: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Also gives where the greatest stand in the whole of the data, flattened."""
+    """Also the indices of the maxima in the flattened data."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
-    values, places = b.emit(
+    values, indices = b.emit(
         "MaxPool", x, version=14, kernel=windows.kernel, rounding_type=_rounding(windows, ceil_mode), index_element_type="i64", axis=0,
         **windows.attributes(),
     )  # fmt: skip
     if storage_order and b.needs_output(1):
-        places = _column_major(b, places, b.static(x, "the data"))
-    return values, places
+        indices = _column_major(b, indices, b.static(x, "the data"))
+    return values, indices
 
 
-def _column_major(b: Context, places: Value, shape: tuple[int, ...]) -> Value:
-    """Places that count the last spatial axis fastest as places that count the first one fastest."""
+def _column_major(b: Context, indices: Value, shape: tuple[int, ...]) -> Value:
+    """Indices into row-major data as indices into column-major data."""
     area = math.prod(shape[2:])
-    inner = b.emit("FloorMod", places, b.constant(area))
-    result: Value = b.emit("Subtract", places, inner)
+    inner = b.emit("FloorMod", indices, b.constant(area))
+    result: Value = b.emit("Subtract", indices, inner)
     row, column = area, 1
     for size in shape[2:]:
         row //= size
@@ -57,15 +57,15 @@ def average_pool(
 ) -> Value:  # fmt: skip
     """Means of the windows.
 
-    With count_include_pad ONNX counts the padding, but not what a window rounded up reaches beyond it;
-    IR counts the whole window. There the padding becomes a Pad, behind which nothing counts.
+    With count_include_pad ONNX counts the padding, but not what the last window has beyond it with ceil_mode; IR counts the
+    whole window. In that case the padding becomes a Pad, and IR's own padding is not counted.
     """
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     rounding = _rounding(windows, ceil_mode)
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
         return _average(b, x, windows, rounding, exclude_pad=not count_include_pad)
     sizes = _spatial_sizes(b, x, windows)
-    kept = zip(
+    axes = zip(
         sizes,
         windows.counts_rounded_up(sizes),
         windows.strides,
@@ -74,8 +74,8 @@ def average_pool(
         windows.pads_end,
         strict=True,
     )
-    # The end that only a window left out would see goes too, so that rounding up gives the same count.
-    ends = [max(0, min(end, (count - 1) * stride + reach - size - begin)) for size, count, stride, reach, begin, end in kept]
+    # Without the padding at the end that only an omitted window would cover, so that rounding up gives the same count.
+    ends = [max(0, min(end, (count - 1) * stride + kernel - size - begin)) for size, count, stride, kernel, begin, end in axes]
     padded = _padded(b, x, windows.pads_begin, ends)
     none = [0] * len(ends)
     return _average(b, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
@@ -84,7 +84,7 @@ def average_pool(
 def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
     sizes = b.static(x, "the data")[2:]
     if len(sizes) != len(windows.kernel):
-        raise OpError(f"the data {b.fact(x)} has not {len(windows.kernel)} spatial axes, as the kernel has")
+        raise OpError(f"the data {b.fact(x)} does not have the {len(windows.kernel)} spatial axes of the kernel")
     return sizes
 
 
@@ -95,37 +95,37 @@ def _padded(b: Context, x: Value, begins: list[int], ends: list[int]) -> Value:
 
 
 def _average(b: Context, x: Value, windows: Windows, rounding: str, *, exclude_pad: bool) -> Value:
-    """The oldest AvgPool that can say it."""
+    """AvgPool in its oldest sufficient version."""
     attributes: dict[str, Any] = windows.attributes()
-    version = 16 if any(step != 1 for step in windows.dilations) else 14 if rounding == "ceil_torch" else 1
+    version = 16 if any(dilation != 1 for dilation in windows.dilations) else 14 if rounding == "ceil_torch" else 1
     if version < 16:
         del attributes["dilations"]
     return b.emit("AvgPool", x, version=version, kernel=windows.kernel, exclude_pad=exclude_pad, rounding_type=rounding, **attributes)
 
 
-def _everywhere(b: Context, x: Value) -> list[int]:
+def _spatial_axes(b: Context, x: Value) -> list[int]:
     return list(range(2, b.rank(x, "the data")))
 
 
 @translates("GlobalAveragePool")
 def global_average_pool(b: Context, x: Value) -> Value:
-    return b.emit("ReduceMean", x, _everywhere(b, x), keep_dims=True)
+    return b.emit("ReduceMean", x, _spatial_axes(b, x), keep_dims=True)
 
 
 @translates("GlobalMaxPool")
 def global_max_pool(b: Context, x: Value) -> Value:
-    return b.emit("ReduceMax", x, _everywhere(b, x), keep_dims=True)
+    return b.emit("ReduceMax", x, _spatial_axes(b, x), keep_dims=True)
 
 
 @translates("GlobalLpPool")
 def global_lp_pool(b: Context, x: Value, *, p: float | int = 2) -> Value:
-    """The root of the sum of powers of absolute values."""
-    return _root(b, b.emit("ReduceSum", _powers(b, x, p), _everywhere(b, x), keep_dims=True), p)
+    """sum(abs(x) ** p) ** (1 / p)."""
+    return _root(b, b.emit("ReduceSum", _powers(b, x, p), _spatial_axes(b, x), keep_dims=True), p)
 
 
 def _powers(b: Context, x: Value, p: float) -> Value:
     if p <= 0:
-        raise OpError(f"p is {p:g}, expected a positive number")
+        raise OpError(f"p is {p:g}, expected a positive value")
     if p == 2:
         return b.emit("Multiply", x, x)
     size: Value = b.emit("Abs", x)
@@ -143,11 +143,11 @@ def lp_pool(
     b: Context, x: Value, *, kernel_shape: list[int], auto_pad: str = "NOTSET", pads: list[int] | None = None,
     strides: list[int] | None = None, dilations: list[int] | None = None, ceil_mode: int = 0, p: float | int = 2,
 ) -> Value:  # fmt: skip
-    """The root of the mean of powers times the size of a window, the padding being 0."""
+    """(mean(abs(x) ** p) * window size) ** (1 / p), with a padding of 0."""
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     if _rounding(windows, ceil_mode) != "floor":
         sizes = _spatial_sizes(b, x, windows)
-        kept = zip(
+        axes = zip(
             sizes,
             windows.counts_rounded_up(sizes),
             windows.strides,
@@ -156,7 +156,7 @@ def lp_pool(
             windows.pads_end,
             strict=True,
         )
-        ends = [max(end, (count - 1) * stride + reach - size - begin) for size, count, stride, reach, begin, end in kept]
+        ends = [max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes]
         windows = replace(windows, pads_end=ends)
     means = _average(b, _powers(b, x, p), windows, "floor", exclude_pad=False)
     return _root(b, b.emit("Multiply", means, b.constant(float(math.prod(kernel_shape)), x)), p)
@@ -167,21 +167,21 @@ def max_unpool(
     b: Context, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: list[int], pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """Each number at its place in the flat tensor that was pooled; a larger output_shape gets zeros behind it.
+    """Each value at its index in the flattened tensor that was pooled; a larger output_shape gets zeros at the end.
 
     Source: ONNX MaxUnpool-22 and its reference.
     """
     axes = len(kernel_shape)
-    steps, around = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(pads, 2 * axes, 0, "pads")
+    strides, pads = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(pads, 2 * axes, 0, "pads")
     pooled = b.shape_of(x)
     spatial = Expression(b, b.emit("Slice", pooled, [2], [2 + axes], [1], [0]))
-    less = [around[i] + around[axes + i] + steps[i] - kernel_shape[i] for i in range(axes)]
-    sizes = spatial * Expression(b, b.constant(steps)) - Expression(b, b.constant(less))
+    cut = [pads[i] + pads[axes + i] + strides[i] - kernel_shape[i] for i in range(axes)]
+    sizes = spatial * Expression(b, b.constant(strides)) - Expression(b, b.constant(cut))
     shape = b.emit("Concat", b.emit("Slice", pooled, [0], [2], [1], [0]), sizes.value, axis=0)
     total = b.emit("ReduceProd", shape, [0], keep_dims=True)
     flat = [b.emit("Reshape", part, [-1], special_zero=False) for part in (indices, x)]
-    spread = b.emit("ScatterElementsUpdate", b.full(b.constant(0, x), total), *flat, b.constant(0), version=3)
-    whole = b.emit("Reshape", spread, shape, special_zero=False)
+    flat_result = b.emit("ScatterElementsUpdate", b.full(b.constant(0, x), total), *flat, b.constant(0), version=3)
+    whole = b.emit("Reshape", flat_result, shape, special_zero=False)
     if output_shape is None:
         return whole
     more = b.emit("Subtract", b.convert(output_shape, I64), shape)

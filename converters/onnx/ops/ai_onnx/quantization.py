@@ -1,4 +1,4 @@
-"""Quantisation, by arithmetic: sums of integers are exact, scales come after."""
+"""Quantization as arithmetic: integers are summed exactly, and scaled afterwards."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from irexec.ir.graph import Value
 _FLOAT_LIMITS = {"f8e4m3": 448.0, "f8e5m2": 57344.0, "f4e2m1": 6.0}
 
 
-def _spread(b: Context, part: Value, x: Value, axis: int, block: int) -> Value:
-    """A scale or zero point that stretches over ``x``: one for all, one for each place of an axis, or one for each block of it."""
+def _broadcastable(b: Context, parameter: Value, x: Value, axis: int, block: int) -> Value:
+    """A scale or zero point that broadcasts with ``x``: per tensor, per index of an axis, or per block of an axis."""
     rank = b.rank(x, "the data")
-    if b.rank(part) == 0:
-        return part
+    if b.rank(parameter) == 0:
+        return parameter
     if block:
-        place = b.axis(axis, rank)
-        size = b.static(x, "the data")[place]
-        return b.emit("Gather", part, b.constant(np.arange(size) // block), b.constant(place))
-    if b.rank(part) != 1:
-        raise OpError(f"the scale or zero point {b.fact(part)} is neither a number nor a vector, and block_size is not given")
-    if b.sizes(part)[0] == 1 or rank <= 1:
-        return part
-    place = b.axis(axis, rank)
-    return b.unsqueeze(part, [i for i in range(rank) if i != place])
+        normal_axis = b.axis(axis, rank)
+        size = b.static(x, "the data")[normal_axis]
+        return b.emit("Gather", parameter, b.constant(np.arange(size) // block), b.constant(normal_axis))
+    if b.rank(parameter) != 1:
+        raise OpError(f"the scale or zero point {b.fact(parameter)} is neither a scalar nor a vector, and block_size is not given")
+    if b.sizes(parameter)[0] == 1 or rank <= 1:
+        return parameter
+    normal_axis = b.axis(axis, rank)
+    return b.unsqueeze(parameter, [i for i in range(rank) if i != normal_axis])
 
 
 def _limits(kind: Element) -> tuple[float, float]:
     if kind.is_float and kind.name not in _FLOAT_LIMITS:
-        raise OpError(f"nothing is quantized to {kind}")
+        raise OpError(f"{kind} is not a quantized type")
     if kind.is_float:
         return -_FLOAT_LIMITS[kind.name], _FLOAT_LIMITS[kind.name]
     if kind.kind == "signed":
@@ -48,7 +48,7 @@ def _limits(kind: Element) -> tuple[float, float]:
 def quantized(
     b: Context, x: Value, scale: Value, zero: Value | None, kind: Element, precision: Element | None = None, *, saturate: bool = True
 ) -> Value:
-    """x / scale rounded to even, plus the zero point, kept within the type. The division is done in ``precision``."""
+    """round(x / scale) + zero point, clamped to the type; halves round to even. ``precision`` is the type of the division."""
     divisor = precision or b.element(scale)
     level = b.emit("Divide", b.convert(x, divisor), b.convert(scale, divisor))
     wide = F64 if divisor is F64 else F32
@@ -69,11 +69,11 @@ def quantize_linear(
     output_dtype: int = 0, precision: int = 0,
 ) -> Value:  # fmt: skip
     kind = b.element(zero) if zero is not None else element_of(output_dtype) if output_dtype else U8
-    step, place = _spread(b, scale, x, axis, block_size), None if zero is None else _spread(b, zero, x, axis, block_size)
+    step, zero_point = _broadcastable(b, scale, x, axis, block_size), None if zero is None else _broadcastable(b, zero, x, axis, block_size)
     within = element_of(precision) if precision else b.element(scale)
     if not within.is_float:
         within = F32
-    return quantized(b, x, step, place, kind, within, saturate=bool(saturate))
+    return quantized(b, x, step, zero_point, kind, within, saturate=bool(saturate))
 
 
 @translates("DequantizeLinear", since=10)
@@ -81,13 +81,13 @@ def dequantize_linear(
     b: Context, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Value:
     kind = element_of(output_dtype) if output_dtype else b.element(scale)
-    place = None if zero is None else _spread(b, zero, x, axis, block_size)
-    return dequantized(b, x, _spread(b, scale, x, axis, block_size), place, kind=kind)
+    zero_point = None if zero is None else _broadcastable(b, zero, x, axis, block_size)
+    return dequantized(b, x, _broadcastable(b, scale, x, axis, block_size), zero_point, kind=kind)
 
 
 def dequantized(b: Context, x: Value, scale: Value, zero: Value | None, *, kind: Element = F32) -> Value:
     """(x - zero point) * scale, in the type of the result."""
-    # f16 and bf16 do not hold every difference of integers exactly; the product is rounded once.
+    # f16 and bf16 cannot represent every difference of integers; the product is rounded once.
     wide = F32 if kind in (F16, BF16) else kind
     level = b.convert(x, wide)
     if zero is not None:
@@ -97,13 +97,13 @@ def dequantized(b: Context, x: Value, scale: Value, zero: Value | None, *, kind:
 
 @translates("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(b: Context, x: Value) -> tuple[Value, ...]:
-    """To u8 by the range of the data, which includes 0."""
+    """To u8 with the range of the data and 0."""
     axes = list(range(b.rank(x)))
     low = b.emit("Minimum", b.emit("ReduceMin", x, axes, keep_dims=False), b.constant(0, x))
     high = b.emit("Maximum", b.emit("ReduceMax", x, axes, keep_dims=False), b.constant(0, x))
     scale = b.emit("Divide", b.emit("Subtract", high, low), b.constant(255, x))
-    place = b.emit("Clamp", b.emit("Divide", b.emit("Negative", low), scale), min=0.0, max=255.0)
-    zero = b.convert(b.emit("Round", place, mode="half_to_even"), U8)
+    level = b.emit("Clamp", b.emit("Divide", b.emit("Negative", low), scale), min=0.0, max=255.0)
+    zero = b.convert(b.emit("Round", level, mode="half_to_even"), U8)
     return quantized(b, x, scale, zero, U8), scale, zero
 
 
@@ -112,8 +112,8 @@ def _exact_float(products: object) -> Element:
     return F32 if isinstance(products, int) and products * 255 * 255 < 1 << 24 else F64
 
 
-def _less_zero(b: Context, x: Value, zero: Value | None, kind: Element, axis: int) -> Value:
-    """What remains of integers after the zero point, of which there may be one for each place of ``axis``; as floats."""
+def _minus_zero_point(b: Context, x: Value, zero: Value | None, kind: Element, axis: int) -> Value:
+    """Integers minus the zero point, a scalar or one per index of ``axis``, as floats."""
     wide = b.convert(x, kind)
     if zero is None:
         return wide
@@ -124,9 +124,9 @@ def _less_zero(b: Context, x: Value, zero: Value | None, kind: Element, axis: in
 
 
 def _integer_conv(b: Context, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, group: int, windows: Windows) -> Value:
-    """The convolution of what remains after the zero points: whole numbers, as floats that hold them exactly."""
+    """The convolution of integers minus their zero points, in floats that represent the sums exactly."""
     kind = _exact_float(math.prod(b.static(w, "the weights")[1:]))
-    return convolve(b, _less_zero(b, x, x_zero, kind, 1), _less_zero(b, w, w_zero, kind, 0), group, windows)
+    return convolve(b, _minus_zero_point(b, x, x_zero, kind, 1), _minus_zero_point(b, w, w_zero, kind, 0), group, windows)
 
 
 @translates("ConvInteger", since=10)
@@ -145,23 +145,23 @@ def qlinear_conv(
     bias: Value | None = None, *, auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1,
     kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """The bias is in steps of the product of both scales."""
+    """The bias is quantized with the product of both scales."""
     windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
     sums = _integer_conv(b, x, w, x_zero, w_zero, group, windows)
     rank = b.rank(w)
     if bias is not None:
         sums = add_bias(b, sums, b.convert(bias, b.element(sums)), rank)
-    steps = [scale if b.rank(scale) == 0 or b.sizes(scale)[0] == 1 else b.along_channels(scale, rank) for scale in (x_scale, w_scale)]
-    y = b.emit("Multiply", b.convert(sums, F32), b.emit("Multiply", *steps))
+    scales = [scale if b.rank(scale) == 0 or b.sizes(scale)[0] == 1 else b.along_channels(scale, rank) for scale in (x_scale, w_scale)]
+    y = b.emit("Multiply", b.convert(sums, F32), b.emit("Multiply", *scales))
     return quantized(b, y, y_scale, y_zero, b.element(y_zero))
 
 
 def _integer_matmul(b: Context, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Value:
-    """The product of what remains after the zero points: of the left one for each row, of the right one for each column."""
+    """The product of integers minus their zero points: per row for the left matrix, per column for the right one."""
     if 0 in (b.rank(x), b.rank(y)):
-        raise OpError(f"there is no product of matrices of {b.fact(x)} and {b.fact(y)}")
+        raise OpError(f"the matrix product of {b.fact(x)} and {b.fact(y)} is not defined")
     kind = _exact_float(b.sizes(x)[-1])
-    return b.emit("MatMul", _less_zero(b, x, x_zero, kind, -2), _less_zero(b, y, y_zero, kind, -1))
+    return b.emit("MatMul", _minus_zero_point(b, x, x_zero, kind, -2), _minus_zero_point(b, y, y_zero, kind, -1))
 
 
 @translates("MatMulInteger", since=10)

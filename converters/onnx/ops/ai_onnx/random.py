@@ -1,4 +1,4 @@
-"""Random numbers; with a seed they are the same each time, but those of no other runtime."""
+"""Random values. With a seed they are the same in every run, but differ from those of other runtimes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
-def _drawn(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
-    """Numbers from 0 to below 1. ``stream`` tells draws of one node apart."""
+def _uniform_values(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
+    """Uniform values in [0, 1). ``stream`` distinguishes several random tensors of one node."""
     seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": stream}
     return Expression(b, b.emit("RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **seeds))
 
@@ -23,7 +23,7 @@ def _drawn(b: Context, shape: Value, kind: Element, seed: float | None, stream: 
 def _kind(dtype: int | None, x: Value | None, b: Context) -> Element:
     found = element_of(dtype) if dtype else F32 if x is None else b.element(x)
     if not found.is_float:
-        raise OpError(f"random numbers of {found} are not defined")
+        raise OpError(f"random values of {found} are not defined")
     return found
 
 
@@ -42,7 +42,7 @@ def random_uniform_like(
 
 
 def _uniform(b: Context, shape: Value, kind: Element, low: float, high: float, seed: float | None) -> Value:
-    return (_drawn(b, shape, kind, seed) * (high - low) + low).value
+    return (_uniform_values(b, shape, kind, seed) * (high - low) + low).value
 
 
 @translates("RandomNormal")
@@ -60,27 +60,27 @@ def random_normal_like(
 
 
 def _normal(b: Context, shape: Value, kind: Element, mean: float, scale: float, seed: float | None) -> Value:
-    """Of two uniform numbers one normal one. Source: Box and Muller, 1958."""
+    """The Box-Muller transform of two uniform values. Source: Box and Muller, 1958."""
     wide = F64 if kind is F64 else F32
-    radius = ((1 - _drawn(b, shape, wide, seed)).log() * -2).sqrt()
-    turn = (_drawn(b, shape, wide, seed, 2) * (2 * math.pi)).cos()
-    return (radius * turn * scale + mean).to(kind).value
+    radius = ((1 - _uniform_values(b, shape, wide, seed)).log() * -2).sqrt()
+    angle_cosine = (_uniform_values(b, shape, wide, seed, 2) * (2 * math.pi)).cos()
+    return (radius * angle_cosine * scale + mean).to(kind).value
 
 
 @translates("Bernoulli", since=15)
 def bernoulli(b: Context, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
-    """1 with the probability that the input is, else 0."""
+    """1 with the probability given by the input, else 0."""
     wide = F64 if b.element(x) is F64 else F32
-    hit = _drawn(b, b.shape_of(x), wide, seed) < Expression(b, b.convert(x, wide))
+    hit = _uniform_values(b, b.shape_of(x), wide, seed) < Expression(b, b.convert(x, wide))
     return hit.to(element_of(dtype) if dtype else b.element(x)).value
 
 
 @translates("Multinomial", since=7)
 def multinomial(b: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None) -> Value:
-    """Classes by the logarithms of their probabilities, whose sum need not be 1."""
+    """Classes by the logarithms of their probabilities, which need not be normalized."""
     seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": 1}
     kind = element_of(dtype)
-    drawn = b.emit(
+    classes = b.emit(
         "Multinomial", x, b.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **seeds
     )  # fmt: skip
-    return b.convert(drawn, kind)
+    return b.convert(classes, kind)

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN over sequences: IR's sequences, or loops over time where these cannot say it."""
+"""LSTM, GRU and RNN over sequences: IR's sequence operations, or loops over time for options that these lack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from converters.onnx.algorithms.recurrent_cells import Cell, Function, functions_of, gru_cell, lstm_cell, rnn_cell, unrolled
+from converters.onnx.algorithms.recurrent_cells import Cell, Function, functions_of, gru_cell, loop_over_time, lstm_cell, rnn_cell
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
-# What IR's sequences can compute; the others take a loop. The specification has HardSigmoid too, but OpenVINO cannot run it.
+# The activations of IR's sequences; others need a loop. The specification has HardSigmoid too, but OpenVINO cannot run it.
 _IN_IR = {"sigmoid", "tanh", "relu"}
 
 
@@ -23,9 +23,9 @@ class Kind:
 
     Attributes:
         type: the operation of IR.
-        gates: for each gate of IR its place in ONNX.
-        functions: the activations of one direction, unless told.
-        cell: one step of it, written out.
+        gates: for each gate of IR its index in ONNX.
+        functions: the default activations of one direction.
+        cell: one time step, in single operations.
     """
 
     type: str
@@ -49,7 +49,7 @@ class Network:
         w, r, bias, peepholes: as ONNX has them, one row for each direction.
         states: (B, D, H) each.
         functions: for each direction.
-        more: clip, linear_before_reset, input_forget.
+        clip, linear_before_reset, input_forget: as ONNX has them.
     """
 
     kind: Kind
@@ -74,7 +74,7 @@ def rnn(
     *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """``output_sequence`` of opset 1 says that the first output is wanted, ``layout`` came in opset 14."""
+    """``output_sequence`` is of opset 1, and implied by the first output; opset 14 added ``layout``."""
     functions = functions_of(_RNN.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(b, _RNN, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip)
 
@@ -86,7 +86,7 @@ def gru(
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0,
     output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """``linear_before_reset`` came in opset 3; the rest as for RNN."""
+    """Opset 3 added ``linear_before_reset``; the rest is as for RNN."""
     functions = functions_of(_GRU.functions, direction, activations, activation_alpha, activation_beta)
     return _translated(
         b, _GRU, x, w, r, bias, None, sequence_lens, (initial_h,), direction, functions, hidden_size, layout, clip=clip,
@@ -116,29 +116,32 @@ def _translated(
 ) -> tuple[Value, ...]:  # fmt: skip
     size = b.sizes(r, "R")[-1] if hidden_size is None else hidden_size
     if not isinstance(size, int):
-        raise OpError("hidden_size is not given, and R does not tell it")
+        raise OpError("hidden_size is not given, and not known from R")
     if layout not in (0, 1):
         raise OpError(f"layout is {layout}, expected 0 or 1")
     x = x if layout else b.transpose(x, [1, 0, 2])
     states = tuple(_state(b, state, x, len(functions), size, layout) for state in initial)
-    whole = Network(
+    network = Network(
         kind, x, lengths, w, r, bias, p, states, direction, functions, size, clip, linear_before_reset, input_forget
     )  # fmt: skip
-    y, *last = _directions(b, whole)
-    ends = [_where_any(b, state, lengths) for state in last]
-    return (b.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]), *(end if layout else b.transpose(end, [1, 0, 2]) for end in ends))
+    y, *last = _directions(b, network)
+    last_states = [_zero_if_empty(b, state, lengths) for state in last]
+    return (
+        b.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
+        *(state if layout else b.transpose(state, [1, 0, 2]) for state in last_states),
+    )
 
 
 def _state(b: Context, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
-    """An initial state as (B, D, H); zeros where none is given."""
+    """An initial state as (B, D, H); zeros unless given."""
     if state is not None:
         return state if layout else b.transpose(state, [1, 0, 2])
     batch = b.reshape(b.size(x, 0), [1])
     return b.full(b.constant(0, x), b.emit("Concat", batch, b.constant([directions, size]), axis=0))
 
 
-def _where_any(b: Context, state: Value, lengths: Value | None) -> Value:
-    """After no step at all ONNX Runtime gives 0, where IR gives the initial state."""
+def _zero_if_empty(b: Context, state: Value, lengths: Value | None) -> Value:
+    """The last state of an empty sequence is 0 in ONNX Runtime, but the initial state in IR."""
     known = b.ints_if_known(lengths)
     if lengths is None or (known is not None and all(length > 0 for length in known)):
         return state
@@ -146,22 +149,22 @@ def _where_any(b: Context, state: Value, lengths: Value | None) -> Value:
     return b.emit("Select", some, state, b.constant(0, state))
 
 
-def _directions(b: Context, whole: Network) -> tuple[Value, ...]:
-    """Y (B, D, T, H) and the last states (B, D, H); each direction on its own where IR cannot have both in one."""
-    alike = all(functions == whole.functions[0] for functions in whole.functions)
-    in_ir = all(function.name in _IN_IR for functions in whole.functions for function in functions)
-    in_ir = in_ir and whole.peepholes is None and not whole.input_forget
+def _directions(b: Context, network: Network) -> tuple[Value, ...]:
+    """Y (B, D, T, H) and the last states (B, D, H); one layer for each direction if IR cannot have both in one."""
+    alike = all(functions == network.functions[0] for functions in network.functions)
+    in_ir = all(function.name in _IN_IR for functions in network.functions for function in functions)
+    in_ir = in_ir and network.peepholes is None and not network.input_forget
     if in_ir and alike:
-        return _sequence(b, whole)
-    ways = ["forward", "reverse"] if whole.direction == "bidirectional" else [whole.direction]
+        return _sequence(b, network)
+    directions = ["forward", "reverse"] if network.direction == "bidirectional" else [network.direction]
     results = []
-    for i, way in enumerate(ways):
-        one = _one_direction(b, whole, i, way) if len(ways) > 1 else whole
+    for i, direction in enumerate(directions):
+        one = _one_direction(b, network, i, direction) if len(directions) > 1 else network
         results.append(_sequence(b, one) if in_ir else _loop(b, one))
-    return results[0] if len(ways) == 1 else tuple(b.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
+    return results[0] if len(directions) == 1 else tuple(b.emit("Concat", *parts, axis=1) for parts in zip(*results, strict=True))
 
 
-def _one_direction(b: Context, whole: Network, i: int, way: str) -> Network:
+def _one_direction(b: Context, network: Network, i: int, direction: str) -> Network:
     def row(value: Value, axis: int = 0) -> Value:
         constant = b.builder.constant_array(value)
         if constant is not None:
@@ -169,9 +172,9 @@ def _one_direction(b: Context, whole: Network, i: int, way: str) -> Network:
         return b.emit("Slice", value, [i], [i + 1], [1], [axis])
 
     return replace(
-        whole, w=row(whole.w), r=row(whole.r), bias=None if whole.bias is None else row(whole.bias),
-        peepholes=None if whole.peepholes is None else row(whole.peepholes), states=tuple(row(state, 1) for state in whole.states),
-        direction=way, functions=(whole.functions[i],),
+        network, w=row(network.w), r=row(network.r), bias=None if network.bias is None else row(network.bias),
+        peepholes=None if network.peepholes is None else row(network.peepholes), states=tuple(row(state, 1) for state in network.states),
+        direction=direction, functions=(network.functions[i],),
     )  # fmt: skip
 
 
@@ -189,7 +192,7 @@ def _sequence(b: Context, one: Network) -> tuple[Value, ...]:
 
 
 def _rearranged(b: Context, value: Value, order: tuple[int, ...]) -> Value:
-    """The gates of a tensor along axis 1 in another order."""
+    """The gates of a tensor, along axis 1, in another order."""
     if order == tuple(range(len(order))):
         return value
     constant = b.builder.constant_array(value)
@@ -201,7 +204,7 @@ def _rearranged(b: Context, value: Value, order: tuple[int, ...]) -> Value:
 
 
 def _bias(b: Context, one: Network) -> Value:
-    """The two biases of every gate as one; those of the candidate stay two if its reset gate comes between them."""
+    """The sum of the two biases of every gate; those of the candidate stay apart with linear_before_reset."""
     gates, size = len(one.kind.gates), one.hidden_size
     rows = len(one.functions) if one.direction == "bidirectional" else 1
     if one.bias is None:
@@ -209,8 +212,8 @@ def _bias(b: Context, one: Network) -> Value:
     lengths = [2 * size, size] * 2 if one.linear_before_reset else [gates * size] * 2
     constant = b.builder.constant_array(one.bias)
     if constant is not None and constant.ndim == 2 and constant.shape[1] == sum(lengths):
-        cut = np.split(constant, np.cumsum(lengths)[:-1], 1)
-        joined = np.concatenate([cut[0] + cut[2], cut[1], cut[3]], 1) if one.linear_before_reset else cut[0] + cut[1]
+        pieces = np.split(constant, np.cumsum(lengths)[:-1], 1)
+        joined = np.concatenate([pieces[0] + pieces[2], pieces[1], pieces[3]], 1) if one.linear_before_reset else pieces[0] + pieces[1]
         return _rearranged(b, b.constant(joined, one.bias), one.kind.gates)
     parts = b.emit("VariadicSplit", one.bias, b.constant(1), lengths)
     if one.linear_before_reset:
@@ -219,13 +222,13 @@ def _bias(b: Context, one: Network) -> Value:
 
 
 def _loop(b: Context, one: Network) -> tuple[Value, ...]:
-    """One direction as a loop over time; the gates stay in ONNX's order."""
-    straight = replace(one, kind=replace(one.kind, gates=tuple(range(len(one.kind.gates)))))
-    bias = _bias(b, straight)
+    """One direction as a loop over time; the gates keep ONNX's order."""
+    in_onnx_order = replace(one, kind=replace(one.kind, gates=tuple(range(len(one.kind.gates)))))
+    bias = _bias(b, in_onnx_order)
     last = None
     if one.linear_before_reset:
         bias, last = b.emit("VariadicSplit", bias, b.constant(1), [3 * one.hidden_size, one.hidden_size])
-    return unrolled(
+    return loop_over_time(
         b, one.kind.cell, one.functions[0], one.x, one.lengths, one.w, one.r, bias, last, one.peepholes, one.states,
         reverse=one.direction == "reverse", clip=one.clip, input_forget=one.input_forget,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Features of boxes."""
+"""Features of regions of interest."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def _align(
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")
     if mode == "max":
-        return _greatest(b, x, rois, batch, bins, ratio, scale, half)
-    kept = {"pooled_h": bins[0], "pooled_w": bins[1], "sampling_ratio": ratio, "spatial_scale": scale, "mode": "avg"}
-    return b.emit("ROIAlign", x, rois, batch, **kept, aligned_mode="half_pixel_for_nn" if half else "asymmetric")
+        return _max_align(b, x, rois, batch, bins, ratio, scale, half)
+    attributes = {"pooled_h": bins[0], "pooled_w": bins[1], "sampling_ratio": ratio, "spatial_scale": scale, "mode": "avg"}
+    return b.emit("ROIAlign", x, rois, batch, **attributes, aligned_mode="half_pixel_for_nn" if half else "asymmetric")
 
 
-def _greatest(b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float, half: bool) -> Value:
-    """The greatest of all weighted corners of the samples of a bin, where IR takes that of the samples.
+def _max_align(b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, int], ratio: int, scale: float, half: bool) -> Value:
+    """The maximum over all weighted corners of the samples of a bin; IR takes the maximum over the samples.
 
-    The samples of both axes make a table of rows and columns, of which each box uses a part. Source: ONNX RoiAlign and
+    The samples of both axes form a table of rows and columns, of which each box uses a part. Source: ONNX RoiAlign and
     its reference.
     """
     rows, columns = (_samples(b, x, rois, axis, bins[axis], ratio, scale, half) for axis in (0, 1))
@@ -59,14 +59,14 @@ def _greatest(b: Context, x: Value, rois: Value, batch: Value, bins: tuple[int, 
         value = found * (y_weight.unsqueeze(1, 3) * z_weight.unsqueeze(1, 2))
         result = value if result is None else result.maximum(value)
     if result is None:
-        raise OpError("there are no samples")
+        raise OpError("the bins have no samples")
     used = rows[1].unsqueeze(1, 3) & columns[1].unsqueeze(1, 2)
     low = Expression(b, b.constant(float("-inf"), x))
     counted = used.select(result, low).value
-    # Samples of a bin follow each other, so that rows are (bins, samples).
+    # The samples of a bin are adjacent, so that rows are (bins, samples).
     split = b.emit("Reshape", counted, _split_shape(b, counted, bins), special_zero=True)
-    greatest = Expression(b, b.emit("ReduceMax", split, [3, 5], keep_dims=False))
-    return greatest.equals(float("-inf")).select(0, greatest).value
+    maxima = Expression(b, b.emit("ReduceMax", split, [3, 5], keep_dims=False))
+    return maxima.equals(float("-inf")).select(0, maxima).value
 
 
 def _split_shape(b: Context, table: Value, bins: tuple[int, int]) -> Value:
@@ -78,26 +78,26 @@ def _split_shape(b: Context, table: Value, bins: tuple[int, int]) -> Value:
 def _samples(
     b: Context, x: Value, rois: Value, axis: int, bins: int, ratio: int, scale: float, half: bool
 ) -> tuple[list[tuple[Expression, Expression]], Expression]:
-    """Along an axis, for each box and each sample of each bin: two pixels with their weights; and which samples count."""
+    """For each box and each sample of each bin along an axis: two pixels with their weights, and whether the sample is used."""
     kind = b.element(rois)
     size = Expression(b, b.size(x, axis + 2))
     shift = 0.5 if half else 0.0
     start, end = (Expression(b, _column(b, rois, side * 2 + 1 - axis)) * scale - shift for side in (0, 1))
     length = end - start if half else (end - start).maximum(1)
     per_bin = (length / bins).ceil() if not ratio else length * 0 + ratio
-    most = Expression(b, b.emit("ReduceMax", per_bin.value, [0], keep_dims=False)).to(I64).maximum(1)
-    number = arange(b, 0, most * bins, I64)
-    inner = number.modulo(most)
-    which = Expression(b, b.emit("Divide", number.value, most.value)).to(kind)
+    max_samples = Expression(b, b.emit("ReduceMax", per_bin.value, [0], keep_dims=False)).to(I64).maximum(1)
+    number = arange(b, 0, max_samples * bins, I64)
+    inner = number.modulo(max_samples)
+    which = Expression(b, b.emit("Divide", number.value, max_samples.value)).to(kind)
     counted = inner.to(kind).unsqueeze(0) < per_bin.column()
     part = (inner.to(kind) + 0.5).unsqueeze(0) / per_bin.maximum(1).column()
-    place = start.column() + (which.unsqueeze(0) + part) * (length / bins).column()
-    beyond = (place < -1) | (place > size.to(kind))
-    place = place.maximum(0).minimum((size - 1).to(kind))
-    low = place.floor()
-    away = place - low
-    pixels = [(low.to(I64), 1 - away), (low.to(I64) + 1, away)]
-    return [(pixel.minimum(size - 1), beyond.select(0, weight)) for pixel, weight in pixels], counted
+    position = start.column() + (which.unsqueeze(0) + part) * (length / bins).column()
+    outside = (position < -1) | (position > size.to(kind))
+    position = position.maximum(0).minimum((size - 1).to(kind))
+    low = position.floor()
+    fraction = position - low
+    pixels = [(low.to(I64), 1 - fraction), (low.to(I64) + 1, fraction)]
+    return [(pixel.minimum(size - 1), outside.select(0, weight)) for pixel, weight in pixels], counted
 
 
 def _column(b: Context, rois: Value, index: int) -> Value:

@@ -1,4 +1,4 @@
-"""Positions turned into rotations."""
+"""Rotary position embedding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def rotary_embedding(
     b: Context, x: Value, cos_cache: Value, sin_cache: Value, position_ids: Value | None = None, *, interleaved: int = 0,
     num_heads: int = 0, rotary_embedding_dim: int = 0,
 ) -> Value:  # fmt: skip
-    """Pairs of numbers of each head turned by the angle of their place. Source: ONNX RotaryEmbedding-23."""
+    """Source: ONNX RotaryEmbedding-23."""
     if position_ids is not None:
         cos_cache, sin_cache = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
     if b.rank(x) == 4:

@@ -1,4 +1,4 @@
-"""Numbers put in their places."""
+"""Updates of elements by index, and triangles of matrices."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def scatter_elements_11(b: Context, x: Value, indices: Value, updates: Value, *,
 def scatter_elements_16(
     b: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
 ) -> Value:  # fmt: skip
-    """What is there takes part in a reduction."""
-    place = b.constant(b.axis(axis, x))
-    return b.emit("ScatterElementsUpdate", x, indices, updates, place, reduction=_reduction(reduction), use_init_val=True)
+    """A reduction includes the element that is replaced."""
+    normal_axis = b.constant(b.axis(axis, x))
+    return b.emit("ScatterElementsUpdate", x, indices, updates, normal_axis, reduction=_reduction(reduction), use_init_val=True)
 
 
 @translates("ScatterND", since=11)
@@ -51,10 +51,10 @@ def scatter_nd_16(b: Context, x: Value, indices: Value, updates: Value, *, reduc
 
 @translates("Trilu", since=14)
 def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
-    """What lies on and above (or below) the k-th diagonal, and 0."""
+    """The elements on and above (or below) the k-th diagonal, else 0."""
     rank = b.rank(x)
     if rank < 2:
-        raise OpError(f"the input {b.fact(x)} is no matrix")
+        raise OpError(f"the input {b.fact(x)} is not a matrix")
     rows, columns = (positions(b, x, axis) for axis in (rank - 2, rank - 1))
     distance = columns - rows.column()
     diagonal = Expression(b, b.constant(0) if k is None else b.scalar(b.convert(k, I64)))
@@ -66,14 +66,14 @@ def trilu(b: Context, x: Value, k: Value | None = None, *, upper: int = 1) -> Va
 def tensor_scatter(
     b: Context, past_cache: Value, update: Value, write_indices: Value | None = None, *, mode: str = "linear", axis: int = -2
 ) -> Value:
-    """A stretch of the cache, which may go round its end, replaced; each sample of the batch has a start of its own."""
+    """Replaces consecutive entries of the cache, in circular mode modulo its size, from a start per sample."""
     if mode not in ("linear", "circular"):
         raise OpError(f"mode is {mode!r}, expected linear or circular")
-    rank, place = b.rank(past_cache), b.axis(axis, past_cache)
-    index = positions(b, update, place).unsqueeze(*(i for i in range(rank) if i != place))
+    rank, normal_axis = b.rank(past_cache), b.axis(axis, past_cache)
+    index = positions(b, update, normal_axis).unsqueeze(*(i for i in range(rank) if i != normal_axis))
     if write_indices is not None:
         index = Expression(b, b.convert(write_indices, I64)).unsqueeze(*range(1, rank)) + index
     if mode == "circular":
-        index = index.modulo(Expression(b, b.size(past_cache, place)))
+        index = index.modulo(Expression(b, b.size(past_cache, normal_axis)))
     wide = b.full(index.value, b.shape_of(update))
-    return b.emit("ScatterElementsUpdate", past_cache, wide, update, b.constant(place), version=3)
+    return b.emit("ScatterElementsUpdate", past_cache, wide, update, b.constant(normal_axis), version=3)

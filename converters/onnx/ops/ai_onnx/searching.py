@@ -1,4 +1,4 @@
-"""What is distinct, and what a condition keeps."""
+"""Distinct values, and slices selected by a condition."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from irexec.ir.graph import Value
 
 @translates("Unique", since=11)
 def unique(b: Context, x: Value, *, axis: int | None = None, sorted: int = 1) -> tuple[Value, ...]:
-    place = None if axis is None else b.constant(b.axis(axis, x))
-    return tuple(b.emit("Unique", x, place, sorted=bool(sorted), index_element_type="i64", count_element_type="i64"))
+    axis_input = None if axis is None else b.constant(b.axis(axis, x))
+    return tuple(b.emit("Unique", x, axis_input, sorted=bool(sorted), index_element_type="i64", count_element_type="i64"))
 
 
 @translates("Compress", since=9)
 def compress(b: Context, x: Value, condition: Value, *, axis: int | None = None) -> Value:
-    """The slices for which a condition holds; it may have fewer numbers than the axis has."""
+    """The slices whose condition is true; the condition may be shorter than the axis."""
     if axis is None:
         x, axis = b.reshape(x, [-1]), 0
     kept = b.emit("Squeeze", b.emit("NonZero", condition, output_type="i64"), [0])

@@ -22,48 +22,48 @@ def sequence_empty(b: Context, *, dtype: int = 1) -> TensorSequence:
     return TensorSequence(())
 
 
-def _place(b: Context, position: Value | None, count: int, default: int) -> int:
+def _index(b: Context, position: Value | None, count: int, default: int) -> int:
     """A position counted from the front."""
-    place = default if position is None else b.ints(position, "the position in a sequence")[0]
-    if not -count <= place < count:
-        raise OpError(f"position {place} is out of range for a sequence of {count}")
-    return place % count
+    index = default if position is None else b.ints(position, "the position in a sequence")[0]
+    if not -count <= index < count:
+        raise OpError(f"position {index} is out of range for a sequence of {count}")
+    return index % count
 
 
 @translates("SequenceInsert", since=11)
 def sequence_insert(
     b: Context, sequence: TensorSequence | LoopSequence, tensor: Value, position: Value | None = None
 ) -> TensorSequence | LoopSequence:  # fmt: skip
-    """Before the one at the position, or at the end."""
+    """Before the tensor at the position, or at the end."""
     if isinstance(sequence, LoopSequence) and position is None:
         return LoopSequence((*sequence.added, tensor))
     items = list(_items(sequence))
     count = len(items)
-    place = count if position is None else b.ints(position, "the position in a sequence")[0]
-    if not -count <= place <= count:
-        raise OpError(f"position {place} is out of range for a sequence of {count}")
-    items.insert(place, tensor)
+    index = count if position is None else b.ints(position, "the position in a sequence")[0]
+    if not -count <= index <= count:
+        raise OpError(f"position {index} is out of range for a sequence of {count}")
+    items.insert(index, tensor)
     return TensorSequence(tuple(items))
 
 
 @translates("SequenceErase", since=11)
 def sequence_erase(b: Context, sequence: TensorSequence, position: Value | None = None) -> TensorSequence:
     items = list(_items(sequence))
-    del items[_place(b, position, len(items), -1)]
+    del items[_index(b, position, len(items), -1)]
     return TensorSequence(tuple(items))
 
 
 @translates("SequenceAt", since=11)
 def sequence_at(b: Context, sequence: TensorSequence | StackedSequence, position: Value) -> Value:
-    """Where the position is known only later, tensors of one shape are put together and one is taken."""
+    """At a position that is known only at run time, tensors of equal shape are stacked and indexed."""
     if isinstance(sequence, StackedSequence) and not sequence.first:
         return b.emit("Gather", sequence.rest, b.scalar(position), b.constant(0))
     items = _items(sequence)
     if b.ints_if_known(position) is not None:
-        return items[_place(b, position, len(items), 0)]
+        return items[_index(b, position, len(items), 0)]
     if not items or len({(b.element(item), b.shape_if_known(item)) for item in items}) != 1 or b.shape_if_known(items[0]) is None:
-        raise ConversionError("a position that is not known, in a sequence of several shapes, cannot be converted", unsupported=True)
-    return b.emit("Gather", _joined(b, items, 0, True), b.scalar(position), b.constant(0))
+        raise ConversionError("a position that is not known, in a sequence of different shapes, cannot be converted", unsupported=True)
+    return b.emit("Gather", _concatenated(b, items, 0, True), b.scalar(position), b.constant(0))
 
 
 @translates("SequenceLength", since=11)
@@ -76,69 +76,69 @@ def sequence_length(b: Context, sequence: TensorSequence | StackedSequence) -> V
 @translates("ConcatFromSequence", since=11)
 def concat_from_sequence(b: Context, sequence: TensorSequence | StackedSequence, *, axis: int, new_axis: int = 0) -> Value:
     if isinstance(sequence, StackedSequence):
-        rest = _side_by_side(b, sequence.rest, axis, bool(new_axis))
-        return b.emit("Concat", _joined(b, sequence.first, axis, bool(new_axis)), rest, axis=axis) if sequence.first else rest
+        rest = _concatenated_rows(b, sequence.rest, axis, bool(new_axis))
+        return b.emit("Concat", _concatenated(b, sequence.first, axis, bool(new_axis)), rest, axis=axis) if sequence.first else rest
     items = _items(sequence)
     if not items:
-        raise OpError("a sequence of no tensors cannot be joined")
-    return _joined(b, items, axis, bool(new_axis))
+        raise OpError("an empty sequence cannot be concatenated")
+    return _concatenated(b, items, axis, bool(new_axis))
 
 
-def _side_by_side(b: Context, rows: Value, axis: int, stacked: bool) -> Value:
-    """The rows along an axis: a new one, or one that they have, which then is longer."""
+def _concatenated_rows(b: Context, rows: Value, axis: int, stacked: bool) -> Value:
+    """The rows stacked along a new axis, or concatenated along an existing one."""
     rank = b.rank(rows) - 1
-    place = b.axis(axis, rank + stacked)
+    normal_axis = b.axis(axis, rank + stacked)
     order = [*range(1, rank + 1)]
-    moved = b.transpose(rows, [*order[:place], 0, *order[place:]])
+    moved = b.transpose(rows, [*order[:normal_axis], 0, *order[normal_axis:]])
     if stacked:
         return moved
     shape = b.shape_of(moved)
-    before, after = (b.emit("Slice", shape, [start], [stop], [1], [0]) for start, stop in ((0, place), (place + 2, rank + 1)))
+    before, after = (b.emit("Slice", shape, [start], [stop], [1], [0]) for start, stop in ((0, normal_axis), (normal_axis + 2, rank + 1)))
     return b.emit("Reshape", moved, b.emit("Concat", before, b.constant([-1]), after, axis=0), special_zero=False)
 
 
-def _joined(b: Context, items: tuple[Value, ...], axis: int, stacked: bool) -> Value:
+def _concatenated(b: Context, items: tuple[Value, ...], axis: int, stacked: bool) -> Value:
     if not stacked:
         return b.emit("Concat", *items, axis=axis)
-    place = b.axis(axis, b.rank(items[0]) + 1)
-    return b.emit("Concat", *(b.unsqueeze(item, [place]) for item in items), axis=place)
+    normal_axis = b.axis(axis, b.rank(items[0]) + 1)
+    return b.emit("Concat", *(b.unsqueeze(item, [normal_axis]) for item in items), axis=normal_axis)
 
 
 @translates("SplitToSequence", since=11)
 def split_to_sequence(b: Context, x: Value, split: Value | None = None, *, axis: int = 0, keepdims: int = 1) -> TensorSequence:
-    """Into parts of the lengths given, or of one length, the last of which may be shorter, or of 1; then keepdims counts."""
-    place = b.axis(axis, x)
-    lengths = split if split is not None and b.rank(split, "split") else _lengths(b, x, split, place)
+    """Into parts of the given lengths; of one length, the last of which may be shorter; or of length 1, with keepdims."""
+    normal_axis = b.axis(axis, x)
+    lengths = split if split is not None and b.rank(split, "split") else _lengths(b, x, split, normal_axis)
     if b.sizes(lengths)[0] == 0:
         return TensorSequence(())
     if not isinstance(b.sizes(lengths)[0], int):
-        raise ConversionError(f"into how many tensors {b.fact(x)} is split is not known", unsupported=True)
-    parts = b.emit("VariadicSplit", x, b.constant(place), lengths)
+        raise ConversionError(f"the number of tensors that {b.fact(x)} is split into is not known", unsupported=True)
+    parts = b.emit("VariadicSplit", x, b.constant(normal_axis), lengths)
     if split is None and not keepdims:
-        parts = [b.emit("Squeeze", part, [place]) for part in parts]
+        parts = [b.emit("Squeeze", part, [normal_axis]) for part in parts]
     return TensorSequence(tuple(parts))
 
 
-def _lengths(b: Context, x: Value, split: Value | None, place: int) -> Value:
-    """Of parts of one length, which the axis has room for, and of what is left."""
-    size = b.sizes(x)[place]
+def _lengths(b: Context, x: Value, split: Value | None, normal_axis: int) -> Value:
+    """The lengths of as many parts of one length as fit into the axis, and of the rest."""
+    size = b.sizes(x)[normal_axis]
     length = 1 if split is None else b.ints(split, "split")[0]
     if not isinstance(size, int) or length < 1:
-        raise ConversionError(f"into how many tensors {b.fact(x)} is split is not known", unsupported=True)
+        raise ConversionError(f"the number of tensors that {b.fact(x)} is split into is not known", unsupported=True)
     whole, rest = divmod(size, length)
     return b.constant([length] * whole + [rest] * (rest > 0))
 
 
 @translates("SequenceMap", since=17)
 def sequence_map(b: Context, sequence: TensorSequence, *inputs: TensorSequence | Value, body: GraphProto) -> tuple[TensorSequence, ...]:
-    """The body once for each tensor; other sequences go along, other tensors are the same each time."""
+    """The body for each tensor, with the tensors of the other sequences at the same position, and all other tensors."""
     items = _items(sequence)
     if any(isinstance(value, TensorSequence) and len(value.items) != len(items) for value in inputs):
-        raise OpError("its sequences are of several lengths")
+        raise OpError("its sequences have different lengths")
     results = []
     for i, item in enumerate(items):
-        given = [value.items[i] if isinstance(value, TensorSequence) else value for value in inputs]
-        results.append(b.subgraph(body, [item, *given]))
+        arguments = [value.items[i] if isinstance(value, TensorSequence) else value for value in inputs]
+        results.append(b.subgraph(body, [item, *arguments]))
     return tuple(TensorSequence(tuple(result[i] for result in results)) for i in range(len(body.output)))
 
 
@@ -149,7 +149,7 @@ def optional(b: Context, element: Value | TensorSequence | None = None, *, type:
 
 @translates("OptionalHasElement", since=15)
 def optional_has_element(b: Context, element: Value | TensorSequence | EmptyOptional | None = None) -> Value:
-    """A tensor or a sequence is there itself."""
+    """True for a tensor and for a sequence."""
     return b.constant(not (element is None or isinstance(element, EmptyOptional)), BOOLEAN)
 
 
@@ -162,7 +162,7 @@ def optional_get_element(b: Context, element: Value | TensorSequence | EmptyOpti
 
 def _items(sequence: object) -> tuple[Value, ...]:
     if isinstance(sequence, LoopSequence | StackedSequence):
-        raise ConversionError("a loop makes its sequence longer, which cannot be converted here", unsupported=True)
+        raise ConversionError("a sequence that a loop appends to cannot be converted here", unsupported=True)
     if not isinstance(sequence, TensorSequence):
-        raise OpError("its input is no sequence of tensors")
+        raise OpError("its input is not a sequence of tensors")
     return sequence.items

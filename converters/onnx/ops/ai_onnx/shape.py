@@ -1,4 +1,4 @@
-"""Shapes."""
+"""Shapes, and operators that change only the shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.ir.graph import Value
 
-_END = int(np.iinfo(np.int64).max)
+_MAX = int(np.iinfo(np.int64).max)
 
 
 @translates("Shape")
@@ -20,10 +20,10 @@ def shape_1(b: Context, x: Value) -> Value:
 
 @translates("Shape", since=15)
 def shape_15(b: Context, x: Value, *, start: int = 0, end: int | None = None) -> Value:
-    """The sizes of the axes from start up to end, which are cut to what there is."""
+    """The sizes of the axes from start to end, both clamped to the rank."""
     if start == 0 and end is None:
         return b.shape_of(x)
-    return b.emit("Slice", b.shape_of(x), [start], [_END if end is None else end], [1], [0])
+    return b.emit("Slice", b.shape_of(x), [start], [_MAX if end is None else end], [1], [0])
 
 
 @translates("Size")
@@ -43,13 +43,13 @@ def reshape_5(b: Context, x: Value, shape: Value, *, allowzero: int = 0) -> Valu
 
 @translates("Flatten")
 def flatten(b: Context, x: Value, *, axis: int = 1) -> Value:
-    """To two axes, cut before ``axis``, which may be behind the last."""
+    """To two axes, split before ``axis``, which may be the rank."""
     rank = b.rank(x)
     return flattened(b, x, rank if axis == rank else b.axis(axis, max(rank, 1)))
 
 
 def flattened(b: Context, x: Value, axis: int) -> Value:
-    """To two axes, cut before an axis counted from the front."""
+    """To two axes, split before a non-negative axis."""
     sizes = b.sizes(x)
     if axis == 0:
         return b.emit("Reshape", x, [1, -1], special_zero=False)

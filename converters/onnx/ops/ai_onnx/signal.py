@@ -1,4 +1,4 @@
-"""Fourier transforms, and the weights of mel filters."""
+"""Fourier transforms, and mel filter banks."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def dft_17(
 def dft_20(
     b: Context, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Value:  # fmt: skip
-    """The axis need not be known: it then counts from the front after a division."""
-    places = (-2,) if axis is None else b.ints_if_known(axis)
-    if places is None:
-        place = Expression(b, b.reshape(b.convert(axis or x, I64), [1])).modulo(b.rank(x)).value
+    """The axis may be known only at run time."""
+    positions = (-2,) if axis is None else b.ints_if_known(axis)
+    if positions is None:
+        position = Expression(b, b.reshape(b.convert(axis or x, I64), [1])).modulo(b.rank(x)).value
     else:
-        place = b.constant([b.axis(places[0], x)])
-    return _transform(b, x, place, dft_length, bool(inverse), bool(onesided))
+        position = b.constant([b.axis(positions[0], x)])
+    return _transform(b, x, position, dft_length, bool(inverse), bool(onesided))
 
 
 def _transform(b: Context, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool) -> Value:
-    """Complex numbers are pairs on the last axis, real ones are alone there."""
+    """The last axis has size 2 for complex values, 1 for real ones."""
     last = b.rank(x) - 1
     parts = b.sizes(x)[last]
     if parts not in (1, 2):
-        raise OpError(f"the last axis of the data {b.fact(x)} has neither 1 nor 2 numbers")
+        raise OpError(f"the last axis of the data {b.fact(x)} must have a known size of 1 or 2")
     size = None if length is None else b.reshape(b.convert(length, I64), [1])
     if inverse:
         if onesided:
@@ -55,7 +55,7 @@ def _transform(b: Context, x: Value, axis: Value, length: Value | None, inverse:
 
 
 def _complex(b: Context, x: Value, last: int) -> Value:
-    """Real numbers get imaginary parts of 0."""
+    """Real values get an imaginary part of 0."""
     if b.sizes(x)[last] == 2:
         return x
     zero = b.constant(0, x)
@@ -66,7 +66,7 @@ def _complex(b: Context, x: Value, last: int) -> Value:
 def stft(
     b: Context, signal: Value, frame_step: Value, window: Value | None = None, frame_length: Value | None = None, *, onesided: int = 1
 ) -> Value:
-    """IR has the transform of real signals and their first half; the others are frames taken out and transformed."""
+    """IR's STFT of real signals with one-sided results; otherwise frames are gathered and transformed."""
     if b.rank(signal) == 2:
         signal = b.unsqueeze(signal, [2])
     if frame_length is not None:
@@ -79,8 +79,8 @@ def stft(
         return b.emit("STFT", b.emit("Squeeze", signal, [2]), weights, length, step, transpose_frames=False)
     count = Expression(b, b.emit("Divide", b.emit("Subtract", b.size(signal, 1), length), step)) + 1
     starts = arange(b, 0, count, I64) * Expression(b, step)
-    places = starts.column() + arange(b, 0, Expression(b, length), I64)
-    frames = b.emit("Gather", signal, places.value, b.constant(1))
+    positions = starts.column() + arange(b, 0, Expression(b, length), I64)
+    frames = b.emit("Gather", signal, positions.value, b.constant(1))
     weighted = b.emit("Multiply", frames, b.unsqueeze(weights, [1]))
     return _transform(b, weighted, b.constant([2]), None, False, bool(onesided))
 
@@ -90,7 +90,7 @@ def mel_weight_matrix(
     b: Context, num_mel_bins: Value, dft_length: Value, sample_rate: Value, lower_edge_hertz: Value, upper_edge_hertz: Value, *,
     output_datatype: int = 1,
 ) -> Value:  # fmt: skip
-    """Triangles over the bins of a spectrum, (bins, mel bins): each rises to its centre and falls behind it.
+    """Triangular filters, (bins, mel bins): each rises up to its centre and then falls.
 
     Source: ONNX MelWeightMatrix-17 and its reference, which computes the edges in f64.
     """
@@ -99,13 +99,13 @@ def mel_weight_matrix(
     step = (high - low) / (bins + 2).to(F64)
     hertz = (10.0 ** ((arange(b, 0, bins + 2, F64) * step + low) / 2595.0) - 1) * 700.0
     edges = ((length + 1).to(F64) * hertz / rate.to(F64)).floor()
-    left, centre, right = (_places(b, edges, arange(b, start, bins + start, I64)) for start in range(3))
-    place = arange(b, 0, Expression(b, b.emit("Divide", length.value, b.constant(2))) + 1, F64).column()
+    left, centre, right = (_edges_at(b, edges, arange(b, start, bins + start, I64)) for start in range(3))
+    position = arange(b, 0, Expression(b, b.emit("Divide", length.value, b.constant(2))) + 1, F64).column()
     steep = centre.equals(left)
-    rise = steep.select(place.equals(centre).to(F64), (place - left) / steep.select(1, centre - left))
-    fall = (right - place) / right.equals(centre).select(1, right - centre)
-    rising = ((place >= left) & (place <= centre)).select(rise, rise * 0)
-    result = ((place >= centre) & (place < right)).select(fall, rising)
+    rise = steep.select(position.equals(centre).to(F64), (position - left) / steep.select(1, centre - left))
+    fall = (right - position) / right.equals(centre).select(1, right - centre)
+    rising = ((position >= left) & (position <= centre)).select(rise, rise * 0)
+    result = ((position >= centre) & (position < right)).select(fall, rising)
     kind: Element = element_of(output_datatype)
     return result.to(kind).value
 
@@ -114,5 +114,5 @@ def _mel(hertz: Expression) -> Expression:
     return (hertz / 700.0 + 1).log() * (2595.0 / math.log(10))
 
 
-def _places(b: Context, edges: Expression, indices: Expression) -> Expression:
+def _edges_at(b: Context, edges: Expression, indices: Expression) -> Expression:
     return Expression(b, b.emit("Gather", edges.value, indices.value, b.constant(0)))

@@ -1,4 +1,4 @@
-"""Order: the greatest, where they are, sums on the way."""
+"""Sorting, extremes, and cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
 
-_END = int(np.iinfo(np.int64).max)
+_MAX = int(np.iinfo(np.int64).max)
 
 
 @translates("NonZero", since=9)
@@ -30,12 +30,12 @@ def topk_10(b: Context, x: Value, k: Value, *, axis: int = -1) -> tuple[Value, .
 
 @translates("TopK", since=11)
 def topk_11(b: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Value, ...]:
-    """Not sorted, the order is free: it is sorted all the same."""
+    """With sorted=0 any order is allowed: the result is sorted anyway."""
     return _topk(b, x, b.scalar(k), axis, "max" if largest else "min")
 
 
 def _topk(b: Context, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
-    """Of equal numbers the one with the lower index comes first."""
+    """Of equal values the one with the lower index comes first."""
     return tuple(b.emit("TopK", x, k, axis=b.axis(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"))
 
 
@@ -49,20 +49,20 @@ def arg_min(b: Context, x: Value, *, axis: int = 0, keepdims: int = 1, select_la
     return _arg(b, x, "min", axis, keepdims, select_last_index)
 
 
-def first_extreme(b: Context, x: Value, mode: str, place: int) -> Value:
-    """The index of the first greatest or least of an axis, which stays with size 1."""
-    return _topk(b, x, b.constant(1), place, mode)[1]
+def first_extreme(b: Context, x: Value, mode: str, normal_axis: int) -> Value:
+    """The index of the first maximum or minimum along an axis, which is kept with size 1."""
+    return _topk(b, x, b.constant(1), normal_axis, mode)[1]
 
 
 def _arg(b: Context, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
-    """The last extreme is the first one of the axis read backwards."""
-    place = b.axis(axis, x)
+    """The last extreme is the first one of the reversed axis."""
+    normal_axis = b.axis(axis, x)
     if last:
-        x = b.emit("Slice", x, [-1], [-_END], [-1], [place])
-    index = first_extreme(b, x, mode, place)
+        x = b.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
+    index = first_extreme(b, x, mode, normal_axis)
     if last:
-        index = b.emit("Subtract", b.emit("Subtract", b.size(x, place), b.constant(1)), index)
-    return index if keepdims else b.emit("Squeeze", index, [place], version=1)
+        index = b.emit("Subtract", b.emit("Subtract", b.size(x, normal_axis), b.constant(1)), index)
+    return index if keepdims else b.emit("Squeeze", index, [normal_axis], version=1)
 
 
 @translates("CumSum", since=11)
@@ -72,18 +72,18 @@ def cum_sum(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: i
 
 @translates("CumProd", since=26)
 def cum_prod(b: Context, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Value:
-    """IR has no running product: each number gets a row of those that count for it. The axis is brought to the end for that."""
+    """IR has no cumulative product: for each element, a product over a row masked to those before it, along the last axis."""
     rank = b.rank(x)
     last = Expression(b, b.constant(rank - 1))
-    place = Expression(b, b.scalar(b.convert(axis, I64))).modulo(rank)
+    normal_axis = Expression(b, b.scalar(b.convert(axis, I64))).modulo(rank)
     here = Expression(b, b.constant(np.arange(rank)))
-    swapped = here.equals(place).select(last, here.equals(last).select(place, here)).value
+    swapped = here.equals(normal_axis).select(last, here.equals(last).select(normal_axis, here)).value
     moved = b.emit("Transpose", x, swapped)
-    numbers = positions(b, moved, rank - 1)
-    row = numbers.column()
+    columns = positions(b, moved, rank - 1)
+    row = columns.column()
     if reverse:
-        counts = numbers > row if exclusive else numbers >= row
+        included = columns > row if exclusive else columns >= row
     else:
-        counts = numbers < row if exclusive else numbers <= row
-    parts = counts.select(Expression(b, moved).unsqueeze(rank - 1), Expression(b, b.constant(1, x)))
+        included = columns < row if exclusive else columns <= row
+    parts = included.select(Expression(b, moved).unsqueeze(rank - 1), Expression(b, b.constant(1, x)))
     return b.emit("Transpose", b.emit("ReduceProd", parts.value, [rank], keep_dims=False), swapped)

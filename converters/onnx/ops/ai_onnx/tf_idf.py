@@ -1,4 +1,4 @@
-"""How often known runs of numbers stand in a sequence."""
+"""Counts of n-grams."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def tf_idf_vectorizer(
     ngram_indexes: list[int], pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None,
     weights: list[float] | None = None,
 ) -> Value:  # fmt: skip
-    """Runs of a length, with none or some numbers left out between theirs. Source: ONNX TfIdfVectorizer-9 and its reference."""
+    """Counts of n-grams whose elements may be separated by skips. Source: ONNX TfIdfVectorizer-9 and its reference."""
     if mode not in ("TF", "IDF", "TFIDF"):
         raise OpError(f"mode is {mode!r}, expected TF, IDF or TFIDF")
     if pool_int64s is None:
-        raise ConversionError("runs of texts cannot be counted in IR", unsupported=True)
+        raise ConversionError("n-grams of strings cannot be counted in IR", unsupported=True)
     flat = b.rank(x) < 2
     rows = b.emit("Reshape", b.convert(x, I64), [1, -1], special_zero=False) if flat else b.convert(x, I64)
     counts, columns = [], []
@@ -36,50 +36,50 @@ def tf_idf_vectorizer(
     total = b.full(b.constant(0.0), b.emit("Concat", b.unsqueeze(b.size(rows, 0), [0]), b.constant([width]), axis=0))
     if counts:
         joined = b.emit("Concat", *counts, axis=1)
-        places = b.full(b.constant([columns]), b.shape_of(joined))
-        total = b.emit("ScatterElementsUpdate", total, places, joined, b.constant(1), reduction="sum", use_init_val=True)
+        positions = b.full(b.constant([columns]), b.shape_of(joined))
+        total = b.emit("ScatterElementsUpdate", total, positions, joined, b.constant(1), reduction="sum", use_init_val=True)
     result = _weighted(Expression(b, total), mode, weights, width)
     return b.emit("Squeeze", result.value, [0]) if flat else result.value
 
 
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
-    """The runs of length 1, 2, ... from where each length starts in the pool."""
-    ends = [*starts[1:], len(pool)]
-    if any(not 0 <= start <= end <= len(pool) for start, end in zip(starts, ends, strict=True)):
+    """The n-grams of length 1, 2, ..., by the index at which each length starts in the pool."""
+    stops = [*starts[1:], len(pool)]
+    if any(not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)):
         raise OpError(f"ngram_counts is {list(starts)} for a pool of {len(pool)}")
-    lengths = [(end - start) // length for length, (start, end) in enumerate(zip(starts, ends, strict=True), 1)]
+    lengths = [(end - start) // length for length, (start, end) in enumerate(zip(starts, stops, strict=True), 1)]
     return [
         np.array(pool[start : start + count * length], np.int64).reshape(count, length)
         for length, (start, count) in enumerate(zip(starts, lengths, strict=True), 1)
     ]
 
 
-def _counted(b: Context, rows: Value, grams: np.ndarray, most_skipped: int) -> Value:
-    """How often each run stands in each row, (rows, runs)."""
+def _counted(b: Context, rows: Value, grams: np.ndarray, max_skips: int) -> Value:
+    """The count of each n-gram in each row, (rows, n-grams)."""
     size, length = b.sizes(rows)[1], grams.shape[1]
-    total = _counted_apart(b, rows, grams, 1)
-    for apart in range(2, most_skipped + 2):
-        # A row may be too short for runs that far apart.
-        if not isinstance(size, int) or apart * (length - 1) < size:
-            total = b.emit("Add", total, _counted_apart(b, rows, grams, apart))
+    total = _counted_at_distance(b, rows, grams, 1)
+    for distance in range(2, max_skips + 2):
+        # A row may be too short for n-grams with such skips.
+        if not isinstance(size, int) or distance * (length - 1) < size:
+            total = b.emit("Add", total, _counted_at_distance(b, rows, grams, distance))
     return total
 
 
-def _counted_apart(b: Context, rows: Value, grams: np.ndarray, apart: int) -> Value:
-    """The runs whose numbers stand ``apart`` places from each other."""
+def _counted_at_distance(b: Context, rows: Value, grams: np.ndarray, distance: int) -> Value:
+    """The count of n-grams whose elements are at a distance of ``distance``."""
     length = grams.shape[1]
-    count = (Expression(b, b.size(rows, 1)) - apart * (length - 1)).maximum(0)
-    places = arange(b, 0, count, I64).column() + Expression(b, b.constant(np.arange(length) * apart))
-    found = b.unsqueeze(b.emit("Gather", rows, places.value, b.constant(1)), [2])
+    count = (Expression(b, b.size(rows, 1)) - distance * (length - 1)).maximum(0)
+    positions = arange(b, 0, count, I64).column() + Expression(b, b.constant(np.arange(length) * distance))
+    found = b.unsqueeze(b.emit("Gather", rows, positions.value, b.constant(1)), [2])
     equal = b.emit("ReduceLogicalAnd", b.emit("Equal", found, b.constant(grams)), [3], keep_dims=False)
     return b.emit("ReduceSum", b.convert(equal, F32), [1], keep_dims=False)
 
 
 def _weighted(counts: Expression, mode: str, weights: list[float] | None, width: int) -> Expression:
-    """Weights are those of the columns; without any they are 1."""
-    kept = counts if mode != "IDF" else (counts > 0).to(F32)
+    """One weight per column, 1 unless given."""
+    terms = counts if mode != "IDF" else (counts > 0).to(F32)
     if mode == "TF" or not weights:
-        return kept
+        return terms
     if len(weights) < width:
         raise OpError(f"there are {len(weights)} weights for {width} columns")
-    return kept * Expression(counts.b, counts.b.constant(np.array(weights[:width], np.float32)))
+    return terms * Expression(counts.b, counts.b.constant(np.array(weights[:width], np.float32)))

@@ -1,4 +1,4 @@
-"""ai.onnx.ml: scores made into probabilities and labels; linear models; features put in order.
+"""ai.onnx.ml: preprocessing and encoding of features.
 
 Source: ONNX-ML, and ONNX Runtime ``ml_common.h`` for what it leaves open.
 """
@@ -25,10 +25,10 @@ def binarizer(b: Context, x: Value, *, threshold: float = 0.0) -> Value:
 
 
 @translates("ArrayFeatureExtractor", domain=AI_ONNX_ML)
-def array_feature_extractor(b: Context, x: Value, places: Value) -> Value:
-    """Columns of the last axis; a vector becomes a row."""
+def array_feature_extractor(b: Context, x: Value, indices: Value) -> Value:
+    """Columns of the last axis; a vector is one row."""
     x = b.unsqueeze(x, [0]) if b.rank(x) == 1 else x
-    return b.emit("Gather", x, b.emit("Reshape", places, [-1], special_zero=False), b.constant(b.rank(x) - 1))
+    return b.emit("Gather", x, b.emit("Reshape", indices, [-1], special_zero=False), b.constant(b.rank(x) - 1))
 
 
 @translates("Scaler", domain=AI_ONNX_ML)
@@ -39,7 +39,7 @@ def scaler(b: Context, x: Value, *, offset: list[float] | None = None, scale: li
 
 @translates("Normalizer", domain=AI_ONNX_ML)
 def normalizer(b: Context, x: Value, *, norm: str = "MAX") -> Value:
-    """Each row over its greatest number, the sum of sizes or the length; a row of zeros stays."""
+    """Each row divided by its maximum, L1 norm or L2 norm; rows of norm 0 are unchanged."""
     wide = Expression(b, b.convert(x, F32))
     kinds = {"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}
     if norm not in kinds:
@@ -53,19 +53,19 @@ def imputer(
     b: Context, x: Value, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
     replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
 ) -> Value:  # fmt: skip
-    """Numbers that stand for missing ones replaced, in each column by its own; all NaN are alike."""
+    """Missing values replaced, in each column by its own value; all NaN are equal."""
     kind = b.element(x)
     given: list[float] | list[int] = imputed_value_floats or imputed_value_int64s or []
     if len(given) == 0:
-        raise OpError("there is nothing to replace by")
+        raise OpError("neither imputed_value_floats nor imputed_value_int64s is given")
     old = replaced_value_float if kind.is_float else replaced_value_int64
-    gone = b.emit("IsNaN", x) if kind.is_float and math.isnan(old) else b.emit("Equal", x, b.constant(old, x))
-    return b.emit("Select", gone, b.constant(np.array(given), kind), x)
+    missing = b.emit("IsNaN", x) if kind.is_float and math.isnan(old) else b.emit("Equal", x, b.constant(old, x))
+    return b.emit("Select", missing, b.constant(np.array(given), kind), x)
 
 
 @translates("FeatureVectorizer", domain=AI_ONNX_ML)
 def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
-    """Columns of several tensors as one table of f32; a vector is a column."""
+    """The columns of several tensors, concatenated as f32; a vector is a column."""
     wide = [b.convert(x, F32) for x in inputs]
     return b.emit("Concat", *(b.unsqueeze(x, [1]) if b.rank(x) == 1 else x for x in wide), axis=1)
 
@@ -74,9 +74,9 @@ def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | 
 def one_hot_encoder(
     b: Context, x: Value, *, cats_int64s: list[int] | None = None, cats_strings: list[str] | None = None, zeros: int = 1
 ) -> Value:
-    """1 at the category that a number is; none for another number, whatever ``zeros`` says."""
+    """One-hot categories; all 0 for other values, even if ``zeros`` is 0."""
     if not cats_int64s:
-        raise ConversionError("texts cannot be compared in IR", unsupported=True)
+        raise ConversionError("strings cannot be compared in IR", unsupported=True)
     wide = b.unsqueeze(b.convert(x, I64), [b.rank(x)])
     return b.convert(b.emit("Equal", wide, b.constant(np.array(cats_int64s, np.int64))), F32)
 
@@ -88,33 +88,33 @@ def label_encoder(
     keys_strings: list[str] | None = None, keys_tensor: TensorProto | None = None, values_floats: list[float] | None = None,
     values_int64s: list[int] | None = None, values_strings: list[str] | None = None, values_tensor: TensorProto | None = None,
 ) -> Value:  # fmt: skip
-    """Numbers by numbers, or by texts; what is no key becomes the default. NaN is a key like others from opset 4 on."""
+    """Values by numeric keys; the default for other inputs. NaN can be a key from opset 4 on."""
     if b.element(x).kind == "string":
-        raise ConversionError("texts cannot be compared in IR", unsupported=True)
+        raise ConversionError("strings cannot be compared in IR", unsupported=True)
     keys = array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
     values, kind = _values(values_floats, values_int64s, values_strings, values_tensor)
-    usual = {"f32": default_float, "i64": default_int64, "string": default_string}
-    default = usual.get(kind.name, 0) if default_tensor is None else array_of(default_tensor)[0].reshape(-1)[0]
+    defaults = {"f32": default_float, "i64": default_int64, "string": default_string}
+    default = defaults.get(kind.name, 0) if default_tensor is None else array_of(default_tensor)[0].reshape(-1)[0]
     if len(keys) != len(values) or not len(keys):
-        raise OpError(f"there are {len(keys)} keys and {len(values)} values")
+        raise OpError(f"it has {len(keys)} keys and {len(values)} values")
     wide = b.unsqueeze(x, [b.rank(x)])
     column = b.constant(keys.astype(b.element(x).carrier), b.element(x))
     hit = Expression(b, b.emit("Equal", wide, column))
     if b.opset >= 4 and np.isnan(keys.astype(np.float64)).any():
         nan = Expression(b, b.constant(np.isnan(keys.astype(np.float64))))
         hit = hit | (Expression(b, b.emit("IsNaN", wide)) & nan)
-    numbers = (hit.to(F32) * Expression(b, b.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
-    place = b.convert(b.emit("ReduceMax", numbers, [-1], keep_dims=False), I64)
+    positions = (hit.to(F32) * Expression(b, b.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
+    index = b.convert(b.emit("ReduceMax", positions, [-1], keep_dims=False), I64)
     table = np.array([default, *values.tolist()], object).astype(kind.carrier)
-    return b.emit("Gather", b.constant(table, kind), place, b.constant(0))
+    return b.emit("Gather", b.constant(table, kind), index, b.constant(0))
 
 
 def _values(
-    floats: list[float] | None, ints: list[int] | None, texts: list[str] | None, tensor: TensorProto | None
+    floats: list[float] | None, ints: list[int] | None, strings: list[str] | None, tensor: TensorProto | None
 ) -> tuple[np.ndarray, Element]:
     if tensor is not None:
         array, kind = array_of(tensor)
         return array.reshape(-1), kind
-    if texts:
-        return np.array(texts, object), STRING
+    if strings:
+        return np.array(strings, object), STRING
     return (np.array(floats, np.float32), F32) if floats else (np.array(ints or [], np.int64), I64)

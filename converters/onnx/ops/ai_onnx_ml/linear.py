@@ -31,13 +31,13 @@ def linear_classifier(
     b: Context, x: Value, *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
     coefficients: list[float], intercepts: list[float] | None = None, multi_class: int = 0, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
-    """One row of coefficients for two labels is the second one's; the first has the rest of 1."""
+    """A single row of coefficients for two labels is that of the second; the first has 1 - its score."""
     labels = classlabels_strings or classlabels_ints or []
     targets = len(intercepts) if intercepts else len(labels)
     scores = _linear(b, x, coefficients, intercepts, targets)
     if targets == 1 and len(labels) == 2:
-        place = b.convert(b.emit("Squeeze", (Expression(b, scores) > 0).value, [1]), I64)
+        index = b.convert(b.emit("Squeeze", (Expression(b, scores) > 0).value, [1]), I64)
         positive = Expression(b, post_transformed(b, scores, post_transform))
         both = b.emit("Concat", (1 - positive).value, positive.value, axis=1)
-        return labels_at(b, place, classlabels_ints, classlabels_strings), both
+        return labels_at(b, index, classlabels_ints, classlabels_strings), both
     return labels_at(b, best_class(b, scores), classlabels_ints, classlabels_strings), post_transformed(b, scores, post_transform)

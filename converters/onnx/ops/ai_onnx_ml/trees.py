@@ -1,4 +1,4 @@
-"""ai.onnx.ml: ensembles of decision trees. All trees go down a level at a time, whatever their depth.
+"""ai.onnx.ml: ensembles of decision trees. All rows descend all trees level by level, to the depth of the deepest tree.
 
 Source: ONNX-ML TreeEnsemble-5, TreeEnsembleRegressor-3, TreeEnsembleClassifier-3, and ONNX Runtime
 ``tree_ensemble_aggregator.h`` for what the specification leaves open.
@@ -30,7 +30,7 @@ _POST = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 
 @dataclass
 class Forest:
-    """Nodes and leaves of all trees in one numbering; a leaf leads to itself."""
+    """Nodes and leaves of all trees, numbered together; both branches of a leaf are the leaf itself."""
 
     feature: list[int] = field(default_factory=list)
     split: list[float] = field(default_factory=list)
@@ -41,13 +41,13 @@ class Forest:
     roots: list[int] = field(default_factory=list)
 
     def add_leaf(self, weights: list[tuple[int, float]]) -> int:
-        place = self.add_node(0, 0.0, "", False)
-        self.branches[place] = (place, place)
-        self.leaf[place] = weights
-        return place
+        index = self.add_node(0, 0.0, "", False)
+        self.branches[index] = (index, index)
+        self.leaf[index] = weights
+        return index
 
     def add_node(self, feature: int, split: float, mode: str, missing: bool) -> int:
-        """A node whose branches are not known yet."""
+        """A node; its branches are set later."""
         self.feature.append(feature)
         self.split.append(split)
         self.mode.append(mode)
@@ -57,21 +57,21 @@ class Forest:
         return len(self.feature) - 1
 
     def depth(self) -> int:
-        """How many steps lead from the roots to the last leaf.
+        """The number of levels from the roots to the deepest leaf.
 
         Raises:
-            OpError: the nodes go round in a circle, or a branch leads nowhere.
+            OpError: the nodes have a cycle, or a branch does not exist.
         """
-        level, steps = set(self.roots), 0
+        level, levels = set(self.roots), 0
         while any(self.mode[node] for node in level):
             level = {branch for node in level if self.mode[node] for branch in self.branches[node]}
-            steps += 1
-            if steps > len(self.mode) or not all(0 <= node < len(self.mode) for node in level):
-                raise OpError("the nodes of a tree go round in a circle, or lead nowhere")
-        return steps
+            levels += 1
+            if levels > len(self.mode) or not all(0 <= node < len(self.mode) for node in level):
+                raise OpError("the nodes of a tree have a cycle, or a branch that does not exist")
+        return levels
 
 
-def _walked(b: Context, x: Value, forest: Forest) -> Value:
+def _reached_leaves(b: Context, x: Value, forest: Forest) -> Value:
     """The leaf that each row reaches in each tree, (rows, trees)."""
     kind = b.element(x)
     features, splits = b.constant(np.array(forest.feature)), b.constant(np.array(forest.split, np.float64), kind)
@@ -85,30 +85,30 @@ def _walked(b: Context, x: Value, forest: Forest) -> Value:
     for _ in range(forest.depth()):
         value = b.emit("GatherElements", x, b.emit("Gather", features, node, axis), axis=1)
         split = b.emit("Gather", splits, node, axis)
-        holds = [Expression(b, b.emit(_COMPARE[mode], value, split)) for mode in modes]
-        goes = holds[0]
-        for i, other in enumerate(holds[1:], 1):
-            goes = Expression(b, b.emit("Gather", kinds, node, axis)).equals(i).select(other, goes)
+        comparisons = [Expression(b, b.emit(_COMPARE[mode], value, split)) for mode in modes]
+        is_true = comparisons[0]
+        for i, other in enumerate(comparisons[1:], 1):
+            is_true = Expression(b, b.emit("Gather", kinds, node, axis)).equals(i).select(other, is_true)
         if missing is not None:
             nan = Expression(b, b.emit("IsNaN", value)) if kind.is_float else Expression(b, b.emit("NotEqual", value, value))
-            goes = goes | (nan & Expression(b, b.emit("Gather", missing, node, axis)))
-        node = b.emit("Select", goes.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis))
+            is_true = is_true | (nan & Expression(b, b.emit("Gather", missing, node, axis)))
+        node = b.emit("Select", is_true.value, b.emit("Gather", trues, node, axis), b.emit("Gather", falses, node, axis))
     return node
 
 
 def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, kind: Element) -> Expression:
-    """What the leaves say of each target together, (rows, targets)."""
+    """The aggregated weights of the leaves for each target, (rows, targets)."""
     if aggregate not in _AGGREGATES:
         raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
-    # A leaf says nothing of the other targets.
-    nothing = {"MIN": np.finfo(kind.carrier).max, "MAX": np.finfo(kind.carrier).min}.get(aggregate, 0.0)
-    table = np.full((len(forest.mode), targets), nothing, np.float64)
-    for place, weights in enumerate(forest.leaf):
+    # The weight of a leaf for targets that it does not have.
+    neutral = {"MIN": np.finfo(kind.carrier).max, "MAX": np.finfo(kind.carrier).min}.get(aggregate, 0.0)
+    table = np.full((len(forest.mode), targets), neutral, np.float64)
+    for index, weights in enumerate(forest.leaf):
         for target, weight in weights:
             if not 0 <= target < targets:
-                raise OpError(f"a leaf has the target {target} of {targets}")
-            table[place, target] = table[place, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
-    leaves = b.emit("Gather", b.constant(table, kind), _walked(b, x, forest), b.constant(0))
+                raise OpError(f"a leaf has target {target}, expected 0 to {targets - 1}")
+            table[index, target] = table[index, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
+    leaves = b.emit("Gather", b.constant(table, kind), _reached_leaves(b, x, forest), b.constant(0))
     total = Expression(b, b.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
     return total / len(forest.roots) if aggregate == "AVERAGE" else total
 
@@ -121,7 +121,7 @@ def tree_ensemble(
     nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int], post_transform: int = 0,
     tree_roots: list[int],
 ) -> Value:  # fmt: skip
-    """A root whose both branches are the same leaf is that leaf."""
+    """A tree of one leaf is a root with that leaf as both branches."""
     forest = Forest()
     weights, splits = array_of(leaf_weights)[0], array_of(nodes_splits)[0]
     modes = [_MODES[int(mode)] for mode in array_of(nodes_modes)[0]]
@@ -136,7 +136,7 @@ def tree_ensemble(
         false = leaves[nodes_falsenodeids[i]] if nodes_falseleafs[i] else nodes_falsenodeids[i]
         forest.branches[i] = (true, false)
     for i in (i for i in range(count) if modes[i] == "BRANCH_MEMBER"):
-        _spell_out(forest, i, next(members))
+        _expand_membership(forest, i, next(members))
     forest.roots = list(tree_roots)
     kind = b.element(x)
     scores = _scores(b, x, forest, n_targets or max(leaf_targetids) + 1, ["AVERAGE", "SUM", "MIN", "MAX"][aggregate_function], kind)
@@ -144,31 +144,31 @@ def tree_ensemble(
 
 
 def _members(values: TensorProto | None, count: int) -> Iterator[list[float]]:
-    """The sets of members, one after the other, each ended by NaN."""
-    numbers = np.zeros(0) if values is None else array_of(values)[0].astype(np.float64)
-    sets = np.split(numbers, np.flatnonzero(np.isnan(numbers)) + 1)[:-1]
+    """The sets of members, each of which ends with NaN."""
+    values_ = np.zeros(0) if values is None else array_of(values)[0].astype(np.float64)
+    sets = np.split(values_, np.flatnonzero(np.isnan(values_)) + 1)[:-1]
     if len(sets) != count:
-        raise OpError(f"there are {len(sets)} sets of members for {count} nodes")
+        raise OpError(f"membership_values has {len(sets)} sets of members for {count} nodes")
     return iter([[float(number) for number in one[:-1]] for one in sets])
 
 
-def _spell_out(forest: Forest, node: int, members: Sequence[float]) -> None:
-    """Membership as one comparison after the other."""
+def _expand_membership(forest: Forest, node: int, members: Sequence[float]) -> None:
+    """Membership as a chain of comparisons."""
     true, false = forest.branches[node]
-    place = node
+    index = node
     for i, member in enumerate(members):
-        forest.mode[place], forest.split[place] = "BRANCH_EQ", member
+        forest.mode[index], forest.split[index] = "BRANCH_EQ", member
         last = i == len(members) - 1
         after = false if last else forest.add_node(forest.feature[node], 0.0, "BRANCH_EQ", forest.missing[node])
-        forest.branches[place] = (true, after)
-        place = after
+        forest.branches[index] = (true, after)
+        index = after
     if not members:
         forest.mode[node], forest.branches[node] = "BRANCH_EQ", (false, false)
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The attributes that regressors and classifiers share; numbers as lists or as tensors."""
+    """The attributes that regressors and classifiers share."""
 
     nodes_falsenodeids: Sequence[int]
     nodes_featureids: Sequence[int]
@@ -180,10 +180,10 @@ class _Nodes:
     missing: Sequence[int]
 
     def forest(self, leaves: dict[tuple[int, int], list[tuple[int, float]]]) -> Forest:
-        """``leaves`` are weights by tree and node. A tree begins at the node that is no branch of another."""
+        """``leaves`` are weights by tree and node. The root of a tree is the node that is not a branch of another."""
         forest = Forest()
         keys = list(zip(self.nodes_treeids, self.nodes_nodeids, strict=True))
-        numbers = {key: i for i, key in enumerate(keys)}
+        values_ = {key: i for i, key in enumerate(keys)}
         children: set[tuple[int, int]] = set()
         for i, (key, mode) in enumerate(zip(keys, self.nodes_modes, strict=True)):
             if mode == "LEAF":
@@ -193,9 +193,9 @@ class _Nodes:
                 raise ConversionError(f"nodes of mode {mode!r} cannot be converted", unsupported=True)
             forest.add_node(self.nodes_featureids[i], self.values[i], mode, bool(self.missing[i]))
             both = (key[0], self.nodes_truenodeids[i]), (key[0], self.nodes_falsenodeids[i])
-            if not all(branch in numbers for branch in both):
-                raise OpError(f"node {key[1]} of tree {key[0]} has a branch that leads nowhere")
-            forest.branches[i] = (numbers[both[0]], numbers[both[1]])
+            if not all(branch in values_ for branch in both):
+                raise OpError(f"node {key[1]} of tree {key[0]} has a branch that does not exist")
+            forest.branches[i] = (values_[both[0]], values_[both[1]])
             children.update(both)
         forest.roots = [i for i, key in enumerate(keys) if key not in children]
         return forest
@@ -210,7 +210,7 @@ def _leaves(
     return found
 
 
-def _numbers(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[float]:
+def _floats(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[float]:
     return [float(number) for number in (array_of(tensor)[0] if tensor is not None else plain or [])]
 
 
@@ -231,12 +231,12 @@ def tree_ensemble_regressor(
 ) -> Value:  # fmt: skip
     nodes = _Nodes(
         nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
-        _numbers(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
+        _floats(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
     )  # fmt: skip
-    weights = _numbers(target_weights, target_weights_as_tensor)
+    weights = _floats(target_weights, target_weights_as_tensor)
     forest = nodes.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
     scores = _scores(b, _data(b, x), forest, n_targets or max(target_ids) + 1, aggregate_function, F32)
-    base = _numbers(base_values, base_values_as_tensor)
+    base = _floats(base_values, base_values_as_tensor)
     if base:
         scores = scores + Expression(b, b.constant(np.array(base, np.float32)))
     return post_transformed(b, scores.value, post_transform)
@@ -256,27 +256,27 @@ def tree_ensemble_classifier(
     """The label and the scores of each row."""
     nodes = _Nodes(
         nodes_falsenodeids, nodes_featureids, nodes_modes, nodes_nodeids, nodes_treeids, nodes_truenodeids,
-        _numbers(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
+        _floats(nodes_values, nodes_values_as_tensor), nodes_missing_value_tracks_true or [0] * len(nodes_modes),
     )  # fmt: skip
-    weights = _numbers(class_weights, class_weights_as_tensor)
+    weights = _floats(class_weights, class_weights_as_tensor)
     count = len(classlabels_strings or classlabels_int64s or [])
     single = count == 2 and len(set(class_ids)) == 1
     ids = [0] * len(class_ids) if single else class_ids
     forest = nodes.forest(_leaves(class_treeids, class_nodeids, ids, weights))
     scores = _scores(b, _data(b, x), forest, 1 if single else count, "SUM", F32)
-    base = _numbers(base_values, base_values_as_tensor)
+    base = _floats(base_values, base_values_as_tensor)
     if base:
         scores = scores + Expression(b, b.constant(np.array(base[-1:] if single else base, np.float32)))
     if not single:
-        place = best_class(b, scores.value)
-        return labels_at(b, place, classlabels_int64s, classlabels_strings), post_transformed(b, scores.value, post_transform)
+        index = best_class(b, scores.value)
+        return labels_at(b, index, classlabels_int64s, classlabels_strings), post_transformed(b, scores.value, post_transform)
     positive = all(weight >= 0 for weight in weights)
-    place = b.convert(b.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
-    return labels_at(b, place, classlabels_int64s, classlabels_strings), _both(b, scores, positive, post_transform)
+    index = b.convert(b.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
+    return labels_at(b, index, classlabels_int64s, classlabels_strings), _binary_scores(b, scores, positive, post_transform)
 
 
-def _both(b: Context, score: Expression, positive: bool, post_transform: str) -> Value:
-    """The scores of two classes from that of the second one: probabilities where no weight is negative."""
+def _binary_scores(b: Context, score: Expression, positive: bool, post_transform: str) -> Value:
+    """The scores of two classes from the score of the second; probabilities if no weight is negative."""
     if post_transform == "PROBIT":
         raise ConversionError("PROBIT of a single score cannot be converted", unsupported=True)
     first = 1 - score if positive else -score

@@ -14,24 +14,24 @@ _PARAMETERS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "LeakyRelu": 1, "C
 
 
 def fused_activation(b: Context, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
-    """The activation that ONNX Runtime fused into an operator, by its name; none for "".
+    """The activation that ONNX Runtime fused into an operator, by its name; "" for none.
 
     Raises:
-        OpError: the name is not known, or it takes another number of parameters.
+        OpError: the name is unknown, or the activation takes another number of parameters.
     """
-    numbers = list(parameters or ())
+    values = list(parameters or ())
     if not name:
         return x
     if name not in _PARAMETERS:
-        raise OpError(f"activation {name!r} is none of {', '.join(_PARAMETERS)}")
-    if len(numbers) != _PARAMETERS[name]:
-        raise OpError(f"activation {name} has {len(numbers)} parameters, expected {_PARAMETERS[name]}")
+        raise OpError(f"activation {name!r} is not one of {', '.join(_PARAMETERS)}")
+    if len(values) != _PARAMETERS[name]:
+        raise OpError(f"activation {name} has {len(values)} parameters, expected {_PARAMETERS[name]}")
     if name == "LeakyRelu":
-        return leaky_relu(b, x, alpha=numbers[0])
+        return leaky_relu(b, x, alpha=values[0])
     if name == "Clip":
-        return clip_1(b, x, min=numbers[0], max=numbers[1])
+        return clip_1(b, x, min=values[0], max=values[1])
     if name == "HardSigmoid":
-        return hard_sigmoid(b, x, alpha=numbers[0], beta=numbers[1])
+        return hard_sigmoid(b, x, alpha=values[0], beta=values[1])
     return b.emit({"Silu": "Swish"}.get(name, name), x)
 
 
@@ -58,21 +58,21 @@ def quick_gelu(b: Context, x: Value, *, alpha: float = 1.702) -> Value:
 
 @translates("BiasSplitGelu", domain=COM_MICROSOFT)
 def bias_split_gelu(b: Context, x: Value, bias: Value) -> Value:
-    """Of the last axis the first half times the Gelu of the second."""
+    """The first half of the last axis times the Gelu of the second half."""
     halves = b.emit("Split", b.emit("Add", x, bias), b.constant(b.rank(x) - 1), num_splits=2)
     return b.emit("Multiply", halves[0], gelu(b, halves[1]))
 
 
 @translates("BiasSoftmax", domain=COM_MICROSOFT)
 def bias_softmax(b: Context, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
-    """Softmax over everything from ``axis`` on. The bias stretches over the axes before it: the first of them, or the last."""
-    rank, place = b.rank(data), b.axis(axis, data)
-    spare = rank - b.rank(bias)
-    if spare > 0 and is_inner_broadcast:
-        # The axes of the bias are the outer ones of the batch and those of the softmax.
-        bias = b.unsqueeze(bias, list(range(place - spare, place)))
+    """Softmax over all axes from ``axis`` on together. The bias broadcasts over the first of the axes before, or over the last."""
+    rank, first = b.rank(data), b.axis(axis, data)
+    missing = rank - b.rank(bias)
+    if missing > 0 and is_inner_broadcast:
+        # The axes of the bias are the outer axes of the batch and those of the softmax.
+        bias = b.unsqueeze(bias, list(range(first - missing, first)))
     summed = b.emit("Add", data, bias)
-    if place == rank - 1:
-        return b.emit("Softmax", summed, axis=place)
-    flat = b.emit("Reshape", summed, [*[0] * place, -1], special_zero=True)
-    return b.emit("Reshape", b.emit("Softmax", flat, axis=place), b.shape_of(summed), special_zero=False)
+    if first == rank - 1:
+        return b.emit("Softmax", summed, axis=first)
+    flat = b.emit("Reshape", summed, [*[0] * first, -1], special_zero=True)
+    return b.emit("Reshape", b.emit("Softmax", flat, axis=first), b.shape_of(summed), special_zero=False)

@@ -25,24 +25,24 @@ def complex_mul_conj(b: Context, x: Value, y: Value) -> Value:
 
 
 def _complex_product(b: Context, x: Value, y: Value, *, conjugate: bool) -> Value:
-    """Pairs on the last axis; the second factor conjugated if ``conjugate``."""
+    """The product of pairs of real and imaginary parts on the last axis; ``conjugate``: of the second factor."""
     parts: list[Expression] = []
     for side in (x, y):
         last = b.rank(side) - 1
         if b.sizes(side)[last] != 2:
-            raise OpError(f"the last axis of {b.fact(side)} does not hold pairs")
+            raise OpError(f"the last axis of {b.fact(side)} does not have size 2")
         parts += [Expression(b, part) for part in b.emit("Split", side, b.constant(last), num_splits=2)]
-    real, imaginary, again, turned = parts
-    turned = -turned if conjugate else turned
-    product = [real * again - imaginary * turned, real * turned + imaginary * again]
+    real, imaginary, other_real, other_imaginary = parts
+    other_imaginary = -other_imaginary if conjugate else other_imaginary
+    product = [real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real]
     return b.emit("Concat", *(part.value for part in product), axis=-1)
 
 
 @translates("CDist", domain=COM_MICROSOFT)
 def cdist(b: Context, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
-    """The distances of all rows of one matrix from all of another."""
+    """The distances between all rows of one matrix and all rows of another."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise OpError(f"metric is {metric!r}, expected sqeuclidean or euclidean")
-    apart = Expression(b, x).unsqueeze(1) - Expression(b, y).unsqueeze(0)
-    squares = Expression(b, b.emit("ReduceSum", (apart * apart).value, [2], keep_dims=False))
+    difference = Expression(b, x).unsqueeze(1) - Expression(b, y).unsqueeze(0)
+    squares = Expression(b, b.emit("ReduceSum", (difference * difference).value, [2], keep_dims=False))
     return squares.value if metric == "sqeuclidean" else squares.sqrt().value

@@ -1,4 +1,4 @@
-"""com.microsoft: ONNX Runtime's kinds of attention.
+"""com.microsoft: the attention operators of ONNX Runtime.
 
 Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu/bert``.
 """
@@ -20,31 +20,31 @@ from irexec.ir.graph import Value
 
 
 def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
-    """A mask that is added as a number, so that a query that sees nothing sees everything alike."""
+    """Add a mask by a finite bias, so that a query without keys weighs all keys equally."""
     zero = Expression(b, b.constant(0, like))
     mask.add(b, kept.select(zero, Expression(b, b.constant(max(filter_value, -3.4e38), like))).value, finite=True)
 
 
 def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
-    """Which keys count, (batch, 1, 1 or length, keys): from numbers for each key, or the length or end and start of each sample."""
+    """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of samples."""
     rank = b.rank(given, "the mask")
-    number = Expression(b, b.convert(given, I64))
+    value = Expression(b, b.convert(given, I64))
     if rank == 1:
-        return _by_length(b, number, key)
+        return _by_length(b, value, key)
     if rank == 4:
         raise ConversionError(f"a mask of shape {b.fact(given)} cannot be converted", unsupported=True)
-    return (number > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
+    return (value > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
 
 
-def _by_length(b: Context, number: Expression, key: Value) -> Expression:
-    """One number for each sample is where its keys end; two are the ends and then the starts of all samples."""
-    batch, count = b.sizes(key)[0], b.sizes(number.value)[0]
+def _by_length(b: Context, value: Expression, key: Value) -> Expression:
+    """One value per sample is the end of its keys; two are the ends and then the starts of all samples."""
+    batch, count = b.sizes(key)[0], b.sizes(value.value)[0]
     along = positions(b, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
-        return along < number.unsqueeze(1, 2, 3)
+        return along < value.unsqueeze(1, 2, 3)
     if count != 2 * batch:
-        raise ConversionError(f"a mask of {count} numbers for {batch} samples cannot be converted", unsupported=True)
-    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", number.value, b.constant(0), num_splits=2))
+        raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
+    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", value.value, b.constant(0), num_splits=2))
     return (along < ends) & (along >= starts)
 
 
@@ -59,16 +59,16 @@ def attention(
     qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0,
     rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Queries, keys and values are made here, by one matrix; past and present hold keys and values, (2, batch, heads, ...)."""
-    made = b.emit("MatMul", x, weights)
-    made = made if bias is None else b.emit("Add", made, bias)
+    """One product computes queries, keys and values; past and present hold keys and values, (2, batch, heads, ...)."""
+    projected = b.emit("MatMul", x, weights)
+    projected = projected if bias is None else b.emit("Add", projected, bias)
     options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
-    return _from_made(b, made, qkv_hidden_sizes, mask_index, past, attention_bias, options)
+    return _from_projected(b, projected, qkv_hidden_sizes, mask_index, past, attention_bias, options)
 
 
 @dataclass(frozen=True)
 class _Options:
-    """What Attention and QAttention share."""
+    """The attributes that Attention and QAttention share."""
 
     num_heads: int
     unidirectional: bool
@@ -77,17 +77,17 @@ class _Options:
     unsupported: bool
 
 
-def _from_made(
-    b: Context, made: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
+def _from_projected(
+    b: Context, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None, attention_bias: Value | None,
     options: _Options,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The attention of queries, keys and values that stand side by side."""
+    """The attention of queries, keys and values concatenated along the last axis."""
     if options.unsupported:
         raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
-    width = b.sizes(made)[2]
+    width = b.sizes(projected)[2]
     if not isinstance(width, int):
-        raise OpError(f"the width of the queries, keys and values {b.fact(made)} is not known")
-    parts = b.emit("VariadicSplit", made, b.constant(2), list(sizes or [width // 3] * 3))
+        raise OpError(f"the width of the queries, keys and values {b.fact(projected)} is not known")
+    parts = b.emit("VariadicSplit", projected, b.constant(2), list(sizes or [width // 3] * 3))
     query, key, value = (split_heads(b, part, options.num_heads) for part in parts)
     if past is not None:
         old = [b.emit("Squeeze", part, [0]) for part in b.emit("Split", past, b.constant(0), num_splits=2)]
@@ -106,7 +106,7 @@ def _from_made(
 
 
 def _before(b: Context, key: Value, query: Value) -> Expression:
-    """How many keys there are before the first query."""
+    """The value of keys before the first query."""
     return Expression(b, b.size(key, 2)) - Expression(b, b.size(query, 2))
 
 
@@ -117,7 +117,7 @@ def multi_head_attention(
     past_value: Value | None = None, past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """Queries, keys and values apart, packed together (batch, length, heads, 3, size), or keys with values."""
+    """Separate queries, keys and values; all packed as (batch, length, heads, 3, size); or keys packed with values."""
     if cache_indirection is not None or past_sequence_length is not None:
         raise ConversionError("a cache of fixed size cannot be converted", unsupported=True)
     heads = _heads(b, query, key, value, bias, num_heads)
@@ -142,7 +142,7 @@ def _heads(b: Context, query: Value, key: Value | None, value: Value | None, bia
             raise ConversionError("a bias of packed queries, keys and values cannot be converted", unsupported=True)
         return Heads(*_unpacked(b, query, 3))
     if key is None:
-        raise OpError("there are neither keys nor packed ones")
+        raise OpError("the keys are missing, and the queries are not packed with them")
     parts: list[Value | None] = [None] * 3
     if bias is not None:
         widths = [b.sizes(x)[2] if x is not None and b.rank(x) == 3 else None for x in (query, key, value)]
@@ -151,9 +151,9 @@ def _heads(b: Context, query: Value, key: Value | None, value: Value | None, bia
     if b.rank(key) == 5:
         return Heads(first, *_unpacked(b, key, 2))
     if value is None:
-        raise OpError("there are no values")
+        raise OpError("the values are missing")
     if b.rank(key) == 4:
-        # Of another layer's cache, heads and all; the bias has been added there.
+        # From the cache of another layer, already split into heads, with the bias added.
         return Heads(first, key, value)
     return Heads(first, split_heads(b, _plus(b, key, parts[1]), num_heads), split_heads(b, _plus(b, value, parts[2]), num_heads))
 
@@ -171,7 +171,7 @@ def _plus(b: Context, x: Value, bias: Value | None) -> Value:
 
 
 def _unpacked(b: Context, packed: Value, count: int) -> list[Value]:
-    """(batch, length, heads, count, size) as that many of (batch, heads, length, size)."""
+    """(batch, length, heads, count, size) as ``count`` tensors of (batch, heads, length, size)."""
     parts = b.emit("Split", packed, b.constant(3), num_splits=count)
     return [b.transpose(b.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
 
@@ -181,7 +181,7 @@ def rotary_embedding(
     b: Context, x: Value, position_ids: Value, cos_cache: Value, sin_cache: Value, *, interleaved: int = 0, is_packed_batching: int = 0,
     num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
-    """One position is that of the first of all; else each has its own."""
+    """A single position is that of the first element; otherwise each element has its own."""
     flat = b.rank(x) == 3
     if flat:
         half = b.sizes(cos_cache)[1]
@@ -209,26 +209,28 @@ def group_query_attention(
     kv_cache_bit_width: int = 0, qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
     sliding_window_cache: int = 0, qk_norm_epsilon: float = 1e-6,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Keys and values are put behind those of the past, of which each sample has seqlens_k + 1 - length, and seen up to the query.
+    """Keys and values follow those of the past, of which each sample has seqlens_k + 1 - length; attention is causal.
 
-    At the first prompt, when as many are in total as are new, there is no past, whatever seqlens_k says.
+    For the first prompt, when the total length is that of the queries, there is no past, and seqlens_k is ignored.
     """
-    odd = smooth_softmax or head_sink is not None or not causal or sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
-    if odd or b.needs_output(3):
-        raise ConversionError("only causal attention without sinks, of a plain cache, can be converted", unsupported=True)
+    is_unsupported = (
+        smooth_softmax or head_sink is not None or not causal or sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
+    )
+    if is_unsupported or b.needs_output(3):
+        raise ConversionError("only causal attention without sinks and without a quantized cache can be converted", unsupported=True)
     parts = _queries(b, query, key, value, num_heads, kv_num_heads)
     total = Expression(b, b.scalar(b.convert(total_sequence_length, I64)))
     length = Expression(b, b.size(parts.query, 2))
-    behind = Expression(b, b.convert(b.reshape(seqlens_k, [-1]), I64)) + 1 - length
-    before = length.equals(total).select(0, behind)
+    past_length = Expression(b, b.convert(b.reshape(seqlens_k, [-1]), I64)) + 1 - length
+    before = length.equals(total).select(0, past_length)
     if do_rotary:
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
         if position_ids is None:
             position_ids = (before.column() + positions(b, parts.query, 2)).value
         cos, sin = (b.emit("Gather", cache, position_ids, b.constant(0)) for cache in (cos_cache, sin_cache))
-        turned = [rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)]
-        parts = Heads(turned[0], turned[1], parts.value)
+        rotated_heads = [rotate(b, x, cos, sin, bool(rotary_interleaved), 2 * _half(b, cos_cache)) for x in (parts.query, parts.key)]
+        parts = Heads(rotated_heads[0], rotated_heads[1], parts.value)
     caches = [_cached(b, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
     return _grouped(b, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
 
@@ -241,7 +243,7 @@ def _half(b: Context, cache: Value) -> int:
 
 
 def _queries(b: Context, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int) -> Heads:
-    """Queries, keys and values; packed along the width where there are only queries."""
+    """Queries, keys and values, which may be packed along the last axis of the queries."""
     if key is None or value is None:
         width = b.sizes(query)[2]
         if not isinstance(width, int):
@@ -254,16 +256,16 @@ def _queries(b: Context, query: Value, key: Value | None, value: Value | None, n
 
 
 def _cached(b: Context, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
-    """The cache with what is new at its places; as long as the past, or as all there is."""
+    """The cache with the new entries inserted; as long as the past, or as the total length."""
     if past is None:
         return new
     size = Expression(b, b.size(past, 2))
-    more = (total - size).maximum(0).unsqueeze(0).value
-    room = b.emit("Pad", past, [0] * 4, b.emit("Concat", b.constant([0, 0]), more, b.constant([0]), axis=0), b.constant(0, past),
+    missing = (total - size).maximum(0).unsqueeze(0).value
+    padded = b.emit("Pad", past, [0] * 4, b.emit("Concat", b.constant([0, 0]), missing, b.constant([0]), axis=0), b.constant(0, past),
                   pad_mode="constant")  # fmt: skip
     position = before.unsqueeze(1, 2, 3) + positions(b, new, 2).unsqueeze(0, 1, 3)
     index = b.full(position.value, b.shape_of(new))
-    return b.emit("ScatterElementsUpdate", room, index, new, b.constant(2), version=3)
+    return b.emit("ScatterElementsUpdate", padded, index, new, b.constant(2), version=3)
 
 
 def _grouped(
@@ -272,10 +274,10 @@ def _grouped(
 ) -> tuple[Value, ...]:  # fmt: skip
     count = b.sizes(query)[1]
     if not isinstance(count, int):
-        raise OpError(f"the number of heads of {b.fact(query)} is not known")
+        raise OpError(f"the value of heads of {b.fact(query)} is not known")
     heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
     mask = Mask()
-    # A query sees its own key at least.
+    # A query always sees its own key.
     mask.restrict(visible(b, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
     if bias is not None:
         mask.add(b, bias)
@@ -292,7 +294,7 @@ def qattention(
     x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
     mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """Attention whose data and weights are quantised; from the queries on it is in floats."""
-    made = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
+    """Attention with quantized data and weights; the queries, keys and values are floats."""
+    projected = matmul_integer_to_float(b, x, weight, x_scale, weight_scale, x_zero, weight_zero, bias)
     options = _Options(num_heads, bool(unidirectional), mask_filter_value, scale, bool(do_rotary or past_present_share_buffer))
-    return _from_made(b, made, None, mask_index, past, None, options)
+    return _from_projected(b, projected, None, mask_index, past, None, options)

@@ -10,5 +10,5 @@ from irexec.ir.graph import Value
 
 @translates("Pad", domain=COM_MICROSOFT)
 def contrib_pad(b: Context, x: Value, pads: Value, value: Value | None = None, *, mode: str = "constant") -> Value:
-    """The pads may have an axis of size 1 in front."""
+    """The pads may have a leading axis of size 1."""
     return pad_11(b, x, b.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)

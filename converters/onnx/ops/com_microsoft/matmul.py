@@ -1,4 +1,4 @@
-"""com.microsoft: products, activations and sums that ONNX Runtime's optimiser joins into one operator.
+"""com.microsoft: matrix products fused with scaling, transposition and activations.
 
 Source: onnxruntime ``docs/ContribOperators.md``.
 """
@@ -16,11 +16,11 @@ from irexec.ir.graph import Value
 def fused_matmul(
     b: Context, x: Value, y: Value, *, alpha: float = 1.0, transA: int = 0, transB: int = 0, transBatchA: int = 0, transBatchB: int = 0
 ) -> Value:
-    """transBatch: the axis of rows (or with trans that of columns) stands before those of the batch."""
+    """transBatch: the axis of rows (with trans: of columns) precedes those of the batch."""
     sides = [_batch_first(b, side) if batch else side for side, batch in ((x, transBatchA), (y, transBatchB))]
     # Vectors are not transposed.
-    turned = [bool(trans) and b.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
-    product = b.emit("MatMul", *sides, transpose_a=turned[0], transpose_b=turned[1])
+    transposed = [bool(trans) and b.rank(side) > 1 for side, trans in zip(sides, (transA, transB), strict=True)]
+    product = b.emit("MatMul", *sides, transpose_a=transposed[0], transpose_b=transposed[1])
     return product if alpha == 1.0 else b.emit("Multiply", product, b.constant(alpha, product))
 
 

@@ -1,4 +1,4 @@
-"""Normalisation as ONNX Runtime's optimiser joins it with the sum before it.
+"""com.microsoft: normalization fused with the sum before it.
 
 Source: onnxruntime ``docs/ContribOperators.md``.
 """
@@ -15,7 +15,7 @@ from irexec.ir.graph import Value
 
 
 def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
-    """The skip may lack the batch, or have 1 of it."""
+    """The skip may have no batch axis, or a batch of 1."""
     total = b.emit("Add", x, skip)
     return total if bias is None else b.emit("Add", total, bias)
 
@@ -24,7 +24,7 @@ def _summed(b: Context, x: Value, skip: Value, bias: Value | None) -> Value:
 def skip_layer_normalization(
     b: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
-    """Of x + skip + bias, which is the fourth output."""
+    """The layer normalization of x + skip + bias, which is the fourth output."""
     total = _summed(b, x, skip, bias)
     results = layer_normalization(b, total, gamma, beta, epsilon=epsilon)
     return (*results, total) if len(results) == 3 else (results[0], None, None, total)
@@ -34,7 +34,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     b: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
-    """Of x + skip + bias, which is the fourth output; without a mean, and as ONNX Runtime has it without a deviation too."""
+    """The RMS normalization of x + skip + bias, which is the fourth output; as in ONNX Runtime without outputs 1 and 2."""
     total = _summed(b, x, skip, bias)
     return rms_normalization(b, total, gamma, epsilon=epsilon), None, None, total
 
@@ -45,14 +45,14 @@ def embed_layer_normalization(
     segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None, position_ids: Value | None = None, *,
     epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The sum of what words, places and segments are embedded as, normalised; how many words count; and the sum."""
+    """The normalized sum of the embeddings of words, positions and segments; the number of unmasked words; and the sum."""
     axis = b.constant(0)
     if position_ids is None:
         position_ids = positions(b, input_ids, 1).unsqueeze(0).value
     total = b.emit("Add", b.emit("Gather", word_embedding, input_ids, axis), b.emit("Gather", position_embedding, position_ids, axis))
     if segment_embedding is not None:
         if segment_ids is None:
-            raise OpError("there is an embedding of segments, but no segments")
+            raise OpError("segment_ids is missing, which segment_embedding needs")
         total = b.emit("Add", total, b.emit("Gather", segment_embedding, segment_ids, axis))
     y = layer_normalization(b, total, gamma, beta, epsilon=epsilon)[0]
     if mask is None:
@@ -66,7 +66,7 @@ def embed_layer_normalization(
 def group_norm(
     b: Context, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int
 ) -> Value:
-    """Channels-last images unless told otherwise; the activation is Swish."""
+    """Channels last by default; the activation is Swish."""
     data = b.channels_first(x) if channels_last else x
     kind = b.element(x)
     scale, bias = (b.convert(part, kind) for part in (gamma, beta))

@@ -1,4 +1,4 @@
-"""com.microsoft: ONNX Runtime's operators on quantised data: in floats, and back to steps at the end.
+"""com.microsoft: operators on quantized data, computed in floats and quantized at the end.
 
 Source: onnxruntime ``docs/ContribOperators.md``.
 """
@@ -28,7 +28,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
 
 
-def _steps(b: Context, x: Value, scale: Value, zero: Value | None, kind: Element) -> Value:
+def _requantized(b: Context, x: Value, scale: Value, zero: Value | None, kind: Element) -> Value:
     return quantized(b, x, scale, zero, b.element(zero) if zero is not None else kind)
 
 
@@ -49,7 +49,7 @@ def _pair(operator: str, type: str) -> None:
         zero: Value | None = None,
     ) -> Value:  # fmt: skip
         result = b.emit(type, dequantized(b, x, x_scale, x_zero), dequantized(b, y, y_scale, y_zero))
-        return _steps(b, result, scale, zero, b.element(x))
+        return _requantized(b, result, scale, zero, b.element(x))
 
 
 _pair("QLinearAdd", "Add")
@@ -57,31 +57,33 @@ _pair("QLinearMul", "Multiply")
 
 
 def _single(b: Context, parts: tuple[Value, Value, Value | None, Value, Value | None], emit: Callable[[Value], Value]) -> Value:
-    """One tensor, its scale and zero point, and those of the result."""
+    """``emit`` on one quantized tensor; ``parts``: tensor, scale and zero point, and those of the result."""
     x, x_scale, x_zero, scale, zero = parts
-    return _steps(b, emit(dequantized(b, x, x_scale, x_zero)), scale, zero, b.element(x))
+    return _requantized(b, emit(dequantized(b, x, x_scale, x_zero)), scale, zero, b.element(x))
 
 
 @translates("QLinearSigmoid", domain=COM_MICROSOFT)
 def qlinear_sigmoid(b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None) -> Value:
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: b.emit("Sigmoid", wide))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("Sigmoid", dequantized_x))
 
 
 @translates("QLinearLeakyRelu", domain=COM_MICROSOFT)
 def qlinear_leaky_relu(
     b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, alpha: float = 0.01
 ) -> Value:
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: leaky_relu(b, wide, alpha=alpha))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: leaky_relu(b, dequantized_x, alpha=alpha))
 
 
 @translates("QLinearSoftmax", domain=COM_MICROSOFT)
 def qlinear_softmax(
     b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value, *, axis: int = -1, opset: int
 ) -> Value:
-    """As Softmax is from opset 13 on."""
+    """Softmax of opset 13 and later."""
     if opset < 13:
         raise ConversionError(f"the softmax of opset {opset} cannot be converted", unsupported=True)
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: b.emit("Softmax", wide, axis=b.axis(axis, wide)))
+    return _single(
+        b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("Softmax", dequantized_x, axis=b.axis(axis, dequantized_x))
+    )
 
 
 def _channels_first(b: Context, x: Value, channels_last: int, emit: Callable[[Value], Value]) -> Value:
@@ -94,7 +96,7 @@ def qlinear_global_average_pool(
 ) -> Value:
     first = 1 if channels_last else 2
     axes = list(range(first, first + b.rank(x) - 2))
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: b.emit("ReduceMean", wide, axes, keep_dims=True))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("ReduceMean", dequantized_x, axes, keep_dims=True))
 
 
 @translates("QLinearAveragePool", domain=COM_MICROSOFT)
@@ -109,14 +111,14 @@ def qlinear_average_pool(
             strides=strides,
         )  # fmt: skip
 
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: _channels_first(b, wide, channels_last, pooled))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: _channels_first(b, dequantized_x, channels_last, pooled))
 
 
 @translates("QLinearConcat", domain=COM_MICROSOFT)
 def qlinear_concat(b: Context, scale: Value, zero: Value, *inputs: Value, axis: int) -> Value:
-    """The inputs come as tensor, scale, zero point, each time."""
+    """The inputs are a tensor, a scale and a zero point for each part."""
     if len(inputs) % 3 or not inputs:
-        raise OpError(f"it has {len(inputs)} inputs to join, expected three for each tensor")
+        raise OpError(f"it has {len(inputs)} inputs to concatenate, expected three for each tensor")
     levels = [dequantized(b, *inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
     return quantized(b, b.emit("Concat", *levels, axis=axis), scale, zero, b.element(zero))
 
@@ -136,7 +138,7 @@ def runtime_qlinear_conv(
     bias: Value | None = None, *, auto_pad: str = "NOTSET", channels_last: int = 0, dilations: list[int] | None = None, group: int = 1,
     kernel_shape: list[int] | None = None, pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """As ONNX's, for data that may be channels-last."""
+    """ONNX's operator, whose data may be channels last."""
 
     def convolved(data: Value) -> Value:
         return qlinear_conv(
@@ -152,15 +154,15 @@ def qgemm(
     b: Context, x: Value, x_scale: Value, x_zero: Value, y: Value, y_scale: Value, y_zero: Value, bias: Value | None = None,
     scale: Value | None = None, zero: Value | None = None, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
 ) -> Value:  # fmt: skip
-    """The bias is in steps of the product of both scales and alpha. Without a scale of its own the result is in floats."""
+    """The bias is quantized with the product of both scales and alpha. Without a scale the result is in floats."""
     left = b.transpose(x, [1, 0]) if transA else x
     right = b.transpose(y, [1, 0]) if transB else y
     sums = matmul_integer(b, left, right, x_zero, y_zero)
     sums = sums if bias is None else b.emit("Add", sums, bias)
-    step = b.emit("Multiply", x_scale, y_scale)
-    step = step if alpha == 1.0 else b.emit("Multiply", step, b.constant(alpha, step))
-    result = b.emit("Multiply", b.convert(sums, F32), step)
-    return result if scale is None else _steps(b, result, scale, zero, b.element(x))
+    product_scale = b.emit("Multiply", x_scale, y_scale)
+    product_scale = product_scale if alpha == 1.0 else b.emit("Multiply", product_scale, b.constant(alpha, product_scale))
+    result = b.emit("Multiply", b.convert(sums, F32), product_scale)
+    return result if scale is None else _requantized(b, result, scale, zero, b.element(x))
 
 
 @translates("MatMulIntegerToFloat", domain=COM_MICROSOFT)
@@ -177,8 +179,8 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     b: Context, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None
 ) -> Value:  # fmt: skip
-    steps, scale, zero = dynamic_quantize_linear(b, x)
-    return matmul_integer_to_float(b, steps, y, scale, y_scale, zero, y_zero, bias)
+    levels, scale, zero = dynamic_quantize_linear(b, x)
+    return matmul_integer_to_float(b, levels, y, scale, y_scale, zero, y_zero, bias)
 
 
 @translates("MatMulNBits", domain=COM_MICROSOFT)
@@ -186,19 +188,19 @@ def matmul_n_bits(
     b: Context, x: Value, y: Value, scales: Value, zero_points: Value | None = None, g_idx: Value | None = None,
     bias: Value | None = None, *, K: int, N: int, bits: int = 4, block_size: int, accuracy_level: int = 0, weight_prepacked: int = 0,
 ) -> Value:  # fmt: skip
-    """Weights of few bits, (N, blocks of K, block), which stay packed: they are IR's u2, u4 or u8 as they lie."""
+    """Weights (N, blocks of K, block) of 2, 4 or 8 bits, which stay packed: IR's u2, u4 and u8 have the same layout."""
     if bits not in (2, 4, 8) or weight_prepacked:
-        raise ConversionError(f"weights of {bits} bits, packed for a kernel or not, cannot be converted", unsupported=True)
+        raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
     blocks = -(-K // block_size)
     kind = b.element(x)
-    wide = b.convert(_packed(b, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
+    dequantized_x = b.convert(_packed(b, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
     zero = b.constant(2.0 ** (bits - 1), kind)
     if zero_points is not None:
         zero = _zero_points(b, zero_points, element(f"u{bits}"), N, blocks, kind)
     scale = b.convert(b.reshape(scales, [N, blocks, 1]), kind)
     if g_idx is not None:
-        raise ConversionError("weights in another order cannot be converted", unsupported=True)
-    level = b.emit("Multiply", b.emit("Subtract", wide, zero), scale)
+        raise ConversionError("weights reordered by g_idx cannot be converted", unsupported=True)
+    level = b.emit("Multiply", b.emit("Subtract", dequantized_x, zero), scale)
     weights = b.emit("Reshape", level, [N, blocks * block_size], special_zero=False)
     if blocks * block_size != K:
         weights = b.emit("Slice", weights, [0], [K], [1], [1])
@@ -207,25 +209,25 @@ def matmul_n_bits(
 
 
 def _packed(b: Context, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
-    """The bytes of a constant as numbers of fewer bits, the lowest bits first in both."""
+    """The bytes of a constant as values of fewer bits; both have the lowest bits first."""
     constant = value.node.constant
     if constant is None or b.element(value) is not U8:
-        raise ConversionError("packed weights that are no constant cannot be converted", unsupported=True)
+        raise ConversionError("packed weights that are not a constant cannot be converted", unsupported=True)
     count = 1
     for size in shape:
         count *= size
     if constant.size * 8 != count * kind.bits:
-        raise OpError(f"{constant.size} bytes are not {list(shape)} numbers of {kind}")
+        raise OpError(f"{constant.size} bytes are not {kind}{list(shape)}")
     return b.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
 
 
-def _zero_points(b: Context, zero_points: Value, kind: Element, rows: int, blocks: int, wide: Element) -> Value:
-    """Floats as they are, or packed, each row in whole bytes."""
+def _zero_points(b: Context, zero_points: Value, kind: Element, rows: int, blocks: int, dequantized_x: Element) -> Value:
+    """Zero points: floats, or packed with each row padded to whole bytes."""
     if b.element(zero_points) is not U8:
-        return b.convert(b.reshape(zero_points, [rows, blocks, 1]), wide)
+        return b.convert(b.reshape(zero_points, [rows, blocks, 1]), dequantized_x)
     per_byte = 8 // kind.bits
     padded = -(-blocks // per_byte) * per_byte
-    found = b.convert(_packed(b, zero_points, kind, (rows, padded, 1)), wide)
+    found = b.convert(_packed(b, zero_points, kind, (rows, padded, 1)), dequantized_x)
     return found if padded == blocks else b.emit("Slice", found, [0], [blocks], [1], [1])
 
 
@@ -234,9 +236,13 @@ def qlinear_reduce_mean(
     b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, axes: list[int] | None = None,
     keepdims: int = 1,
 ) -> Value:  # fmt: skip
-    """Over all axes unless some are given."""
-    places = list(range(b.rank(x))) if not axes else [b.axis(axis, x) for axis in axes]
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda wide: b.emit("ReduceMean", wide, places, keep_dims=bool(keepdims)))
+    """Over all axes by default."""
+    normal_axes = list(range(b.rank(x))) if not axes else [b.axis(axis, x) for axis in axes]
+    return _single(
+        b,
+        (x, x_scale, x_zero, scale, zero),
+        lambda dequantized_x: b.emit("ReduceMean", dequantized_x, normal_axes, keep_dims=bool(keepdims)),
+    )
 
 
 @translates("NhwcMaxPool", domain=COM_MICROSOFT)
@@ -244,7 +250,7 @@ def nhwc_max_pool(
     b: Context, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: list[int] | None = None, kernel_shape: list[int],
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
-    """The greatest of quantised numbers, which stay as they are; channels-last."""
+    """The maximum of quantized values, which need no scale; channels last."""
 
     def pooled(data: Value) -> Value:
         return max_pool(
@@ -256,7 +262,7 @@ def nhwc_max_pool(
 
 @translates("MatMulInteger16", domain=COM_MICROSOFT)
 def matmul_integer_16(b: Context, x: Value, y: Value) -> Value:
-    """Products of 16-bit numbers, summed in f64, which holds them, and kept in 32 bits."""
+    """Products of 16-bit values, summed exactly in f64, in 32 bits."""
     kind = U32 if b.element(x).kind == b.element(y).kind == "unsigned" else I32
     return b.convert(b.emit("MatMul", b.convert(x, F64), b.convert(y, F64)), kind)
 
@@ -266,30 +272,30 @@ def gather_block_quantized(
     b: Context, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *, bits: int = 4, block_size: int = 128,
     gather_axis: int = 0, quantize_axis: int = 1,
 ) -> Value:  # fmt: skip
-    """Slices of data of few bits, of which each block along an axis has a scale; bytes hold several numbers of the last axis."""
+    """Slices of data with a scale per block normal_quantize_axis an axis; a byte holds several values of the last axis."""
     rank = b.rank(data)
-    first, along = b.axis(gather_axis, rank), b.axis(quantize_axis, rank)
-    if first == along:
+    first, normal_quantize_axis = b.axis(gather_axis, rank), b.axis(quantize_axis, rank)
+    if first == normal_quantize_axis:
         raise OpError(f"gather_axis and quantize_axis are both {first}")
-    middle = 0.0
+    default_zero = 0.0
     if b.element(data) is U8:
-        middle = 2.0 ** (bits - 1)
+        default_zero = 2.0 ** (bits - 1)
         data = _unpacked(b, data, bits)
         zero_points = None if zero_points is None else _unpacked(b, zero_points, bits, b.static(scales, "the scales"))
-    size = b.static(data, "the data")[along]
-    place = along if along < first else along + b.rank(indices) - 1
+    size = b.static(data, "the data")[normal_quantize_axis]
+    block_axis = normal_quantize_axis if normal_quantize_axis < first else normal_quantize_axis + b.rank(indices) - 1
     block = b.constant(np.arange(size) // block_size)
 
-    def taken(part: Value) -> Value:
+    def gathered(part: Value) -> Value:
         chosen = b.convert(b.emit("Gather", part, indices, b.constant(first)), b.element(scales))
-        return chosen if part is data else b.emit("Gather", chosen, block, b.constant(place))
+        return chosen if part is data else b.emit("Gather", chosen, block, b.constant(block_axis))
 
-    zero = b.constant(middle, scales) if zero_points is None else taken(zero_points)
-    return b.emit("Multiply", b.emit("Subtract", taken(data), zero), taken(scales))
+    zero = b.constant(default_zero, scales) if zero_points is None else gathered(zero_points)
+    return b.emit("Multiply", b.emit("Subtract", gathered(data), zero), gathered(scales))
 
 
 def _unpacked(b: Context, data: Value, bits: int, shape: tuple[int, ...] | None = None) -> Value:
-    """Bytes as numbers of ``bits`` along the last axis, which may have fewer than fit."""
+    """Bytes as values of ``bits`` normal_quantize_axis the last axis, whose last byte may be partly used."""
     if bits == 8:
         return data
     *leading, last = b.static(data, "packed data")

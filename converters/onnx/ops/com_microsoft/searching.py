@@ -10,6 +10,6 @@ from irexec.ir.graph import Value
 
 @translates("Unique", domain=COM_MICROSOFT)
 def contrib_unique(b: Context, x: Value) -> tuple[Value, ...]:
-    """In the order in which they are met: the numbers, which of them each is, and how many."""
+    """In the order of first occurrence: the values, the index of each element in them, and the counts."""
     values, _, which, counts = unique(b, x, sorted=0)
     return values, which, counts
