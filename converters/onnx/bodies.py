@@ -197,26 +197,26 @@ def build_loop(
     """
     facts = [Fact(b.element(state), b.fact(state).shape) for state in states]
     for attempt in itertools.count():
-        frame = BodyBuilder(b, list(bounds or ()), len(bounds or ()))
-        counters = [] if bounds is None else [frame.counter(counter)]
-        given = [frame.add_input(state, fact) for state, fact in zip(states, facts, strict=True)]
-        slices = [frame.add_input(value, _slice_fact(b.fact(value), part), part) for value, part in sliced]
-        done = iteration(frame, given, [*counters, *slices])
-        widened = [_widened(fact, frame.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)]
+        builder = BodyBuilder(b, list(bounds or ()), len(bounds or ()))
+        counters = [] if bounds is None else [builder.counter(counter)]
+        given = [builder.add_input(state, fact) for state, fact in zip(states, facts, strict=True)]
+        slices = [builder.add_input(value, _slice_fact(b.fact(value), part), part) for value, part in sliced]
+        done = iteration(builder, given, [*counters, *slices])
+        widened = [_widened(fact, builder.inner.fact(value), attempt) for fact, value in zip(facts, done.states, strict=True)]
         if all(old.shape == new.shape for old, new in zip(facts, widened, strict=True)):
             break
         facts = widened
     if bounds is not None:
-        frame.condition(frame.inner.constant(True) if done.condition is None else done.condition)
+        builder.condition(builder.inner.constant(True) if done.condition is None else done.condition)
     for i, (parameter, value) in enumerate(zip(given, done.states, strict=True)):
-        frame.feed_back(parameter, frame.result(frame.safe_state(value, parameter), i))
+        builder.feed_back(parameter, builder.result(builder.safe_state(value, parameter), i))
     for i, (value, part) in enumerate(done.slices, len(given)):
-        frame.result(value, i, part)
-    nested = any(node.type == "TensorIterator" for node in frame.inner.builder.graph.nodes)
-    if bounds is None and (nested or not frame.depends_on_slices):
+        builder.result(value, i, part)
+    nested = any(node.type == "TensorIterator" for node in builder.inner.builder.graph.nodes)
+    if bounds is None and (nested or not builder.depends_on_slices):
         return _loop_over_slices(b, states, sliced, iteration)
-    body = frame.body()
-    outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *frame.inputs, bodies={"body": body})
+    body = builder.body()
+    outputs: tuple[Value, ...] = b.emit("TensorIterator" if bounds is None else "Loop", *builder.inputs, bodies={"body": body})
     if bounds is None:
         return outputs
     read = {value.node for node in body.graph.nodes for value in node.inputs if value is not None}
@@ -233,9 +233,9 @@ def _unless_idle(b: Context, bounds: tuple[Value, Value], initial: Value, last: 
         return last if bool(known) else initial
     inputs, bodies = [ran], {}
     for name, value in (("then_body", last), ("else_body", initial)):
-        bodies[name] = frame = BodyBuilder(b, inputs, reserved=1)
-        frame.result(frame.captured(value), 0)
-    outputs: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: frame.body() for name, frame in bodies.items()})
+        bodies[name] = builder = BodyBuilder(b, inputs, reserved=1)
+        builder.result(builder.captured(value), 0)
+    outputs: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: builder.body() for name, builder in bodies.items()})
     return outputs[0]
 
 
@@ -245,8 +245,8 @@ def _loop_over_slices(
     """The same as a Loop, which reads slices only from the first one on: tensors are reversed outside of it."""
     output_slices: list[IterationSlice] = []
 
-    def from_first(frame: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
-        done = iteration(frame, given, parts[1:])
+    def from_first(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
+        done = iteration(builder, given, parts[1:])
         output_slices[:] = [part for _, part in done.slices]
         return IterationResult(done.states, [(value, IterationSlice(part.axis)) for value, part in done.slices], done.condition)
 

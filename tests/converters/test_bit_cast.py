@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from tests.support.onnx_models import model_of, run
 
 _FLOATS = {"float16": "uint16", "float32": "int32", "float64": "int64", "float32 ": "uint32", "float64 ": "uint64", "float16 ": "int16"}
-_NUMBERS = [0.0, -0.0, 1.0, -1.0, 0.1, -3.7e-5, 65504.0, 6e-8, -6e-8, 1e-3, np.inf, -np.inf]
+_VALUES = [0.0, -0.0, 1.0, -1.0, 0.1, -3.7e-5, 65504.0, 6e-8, -6e-8, 1e-3, np.inf, -np.inf]
 
 
 def _cast(x: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -20,14 +20,14 @@ def _cast(x: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 @pytest.mark.parametrize("name", _FLOATS)
 def test_floats_to_bits_and_back(name: str) -> None:
-    real, whole = np.dtype(name.strip()), np.dtype(_FLOATS[name])
-    limits = np.finfo(real)
+    floats, integers = np.dtype(name.strip()), np.dtype(_FLOATS[name])
+    limits = np.finfo(floats)
     edges = [limits.max, limits.min, limits.smallest_normal, limits.smallest_subnormal, -limits.smallest_subnormal, limits.eps]
-    x = np.array([*_NUMBERS, *edges, *np.random.default_rng(0).normal(size=50)], np.float64).astype(real)
-    bits = _cast(x, whole)
-    np.testing.assert_array_equal(bits, x.view(whole))
-    again = _cast(bits, real)
-    np.testing.assert_array_equal(again.view(whole), x.view(whole))
+    x = np.array([*_VALUES, *edges, *np.random.default_rng(0).normal(size=50)], np.float64).astype(floats)
+    bits = _cast(x, integers)
+    np.testing.assert_array_equal(bits, x.view(integers))
+    again = _cast(bits, floats)
+    np.testing.assert_array_equal(again.view(integers), x.view(integers))
 
 
 def test_nan_stays_nan() -> None:

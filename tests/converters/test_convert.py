@@ -1,4 +1,4 @@
-"""The driver: what a model file may hold, and what is said of one that cannot be converted."""
+"""Conversion of whole models: valid and invalid files, and the messages about what cannot be converted."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_nodes_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [(b"", "it has no graph"), (b"no model at all", "not an ONNX model"), (b"\x08\x0a\x12\x04test", "it has no graph")],
     ids=["empty", "garbage", "without graph"],
 )
-def test_what_is_no_model(tmp_path: Path, content: bytes, says: str) -> None:
+def test_files_that_are_not_models(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(content)
-    assert says in str(refused(path))
+    assert message in str(refused(path))
 
 
 def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file(tmp_path: Path) -> None:
-    """Wherever it is cut: nothing but a ConversionError, or what is left is a model."""
+    """A prefix of the file is a model, or is refused with a ConversionError."""
     onnx.save(model_of("(float[2] x) => (float[2] y) { y = Add(x, w) }", w=np.ones(2, np.float32)), tmp_path / "m.onnx")
     content = (tmp_path / "m.onnx").read_bytes()
     for length in range(len(content)):
@@ -74,7 +74,7 @@ def test_a_model_without_opset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "says"),
+    ("graph", "message"),
     [
         ("(float[2] x) => (float[2] y) { y = Add(x, z) z = Neg(y) }", "cycle"),
         ("(float[2] x) => (float[2] y) { y = Add(x, z) }", "nothing produces 'z'"),
@@ -92,8 +92,8 @@ def test_a_model_without_opset() -> None:
         ("(seq(float[2]) x) => (float[2] y) { y = Neg(x) }", "input 'x' of the graph is not a tensor"),
     ],
 )
-def test_unsound_models(graph: str, says: str) -> None:
-    assert says in str(refused(model_of(graph)))
+def test_invalid_models(graph: str, message: str) -> None:
+    assert message in str(refused(model_of(graph)))
 
 
 def test_an_error_names_the_node() -> None:
@@ -130,12 +130,12 @@ def test_functions_of_the_model_are_inlined() -> None:
     np.testing.assert_array_equal(run(model, np.array([1, 2], np.float32))[0], [3, 6])
 
 
-def test_a_newer_opset_is_taken_for_the_newest_known() -> None:
+def test_a_newer_opset_is_a_warning() -> None:
     with pytest.warns(UserWarning, match="opset 99 is newer than"):
         converters.convert(model_of(CHAIN, 99))
 
 
-def test_a_type_that_ir_does_not_have() -> None:
+def test_a_type_that_is_not_in_ir() -> None:
     error = refused(model_of("(complex64[2] x) => (complex64[2] y) { y = Identity(x) }"))
     assert str(error) == "input 'x' of the graph: ONNX type COMPLEX64 is not a type of IR"
     assert error.unsupported
@@ -149,9 +149,9 @@ def test_dims_keep_their_names_and_inputs_can_be_given_shapes() -> None:
     assert port.shape == (2, 3, Dim(1, 8))
     (port,) = converters.convert(model, inputs={"x": "2,3,1..8"}).outputs
     assert port.shape == (2, 3, Dim(1, 8))
-    for odd in ("2,x", (2, 1.5, 3), 5, (-2, 3, 4)):
+    for invalid in ("2,x", (2, 1.5, 3), 5, (-2, 3, 4)):
         with pytest.raises(irexec.InputError, match="shape of input 'x'"):
-            converters.convert(model, inputs={"x": odd})
+            converters.convert(model, inputs={"x": invalid})
     with pytest.raises(irexec.InputError, match="input 'z' does not exist: the model has 'x'"):
         converters.convert(model, inputs={"z": (1,)})
 

@@ -1,6 +1,6 @@
-"""Corners in which ONNX and IR differ: transposed convolutions, indices that reach less far, axes known only when the model runs.
+"""Corner cases in which ONNX and IR differ: transposed convolutions, indices smaller than the data, axes known at run time.
 
-Expected numbers are worked out by hand and are what ONNX Runtime 1.31.1 gives, but for an output_shape with batch and
+Expected values are computed by hand and equal those of ONNX Runtime 1.31.1, except for an output_shape with batch and
 channels, which it refuses.
 """
 
@@ -14,23 +14,23 @@ import irexec
 from tests.support.onnx_models import model_of, run
 
 X = np.array([[[1, 10]]], np.float32)
-# What [1, 10] and the kernel [1, 2, 3] give with stride 2, before anything is cut: 1, 2, 3 + 10, 20, 30.
+# The data [1, 10] and the kernel [1, 2, 3] give 1, 2, 3 + 10, 20, 30 with stride 2, without padding.
 _TRANSPOSED = {
-    "nothing cut": ("", [1, 2, 13, 20, 30]),
+    "no padding": ("", [1, 2, 13, 20, 30]),
     "VALID": ('auto_pad = "VALID"', [1, 2, 13, 20, 30]),
-    "SAME_UPPER cuts the odd one behind": ('auto_pad = "SAME_UPPER"', [1, 2, 13, 20]),
-    "SAME_LOWER cuts the odd one in front": ('auto_pad = "SAME_LOWER"', [2, 13, 20, 30]),
+    "SAME_UPPER removes the odd element at the end": ('auto_pad = "SAME_UPPER"', [1, 2, 13, 20]),
+    "SAME_LOWER removes the odd element at the start": ('auto_pad = "SAME_LOWER"', [2, 13, 20, 30]),
     "pads": ("pads = [0, 2]", [1, 2, 13]),
     "output_padding": ("output_padding = [1]", [1, 2, 13, 20, 30, 0]),
     "pads and output_padding": ("pads = [1, 1], output_padding = [1]", [2, 13, 20, 30]),
-    "output_shape cuts the odd one in front": ("output_shape = [4]", [2, 13, 20, 30]),
+    "output_shape removes the odd element at the start": ("output_shape = [4]", [2, 13, 20, 30]),
     "output_shape with VALID too": ('output_shape = [4], auto_pad = "VALID"', [2, 13, 20, 30]),
     "output_shape with SAME_LOWER too": ('output_shape = [4], auto_pad = "SAME_LOWER"', [2, 13, 20, 30]),
-    "output_shape with SAME_UPPER cuts it behind": ('output_shape = [4], auto_pad = "SAME_UPPER"', [1, 2, 13, 20]),
-    "output_shape cuts evenly": ("output_shape = [3]", [2, 13, 20]),
+    "output_shape with SAME_UPPER removes it at the end": ('output_shape = [4], auto_pad = "SAME_UPPER"', [1, 2, 13, 20]),
+    "output_shape with an even difference": ("output_shape = [3]", [2, 13, 20]),
     "output_shape with batch and channels": ("output_shape = [1, 1, 4]", [2, 13, 20, 30]),
-    "output_shape lets pads be": ("output_shape = [4], pads = [2, 2]", [2, 13, 20, 30]),
-    "output_padding enters the split": ('auto_pad = "SAME_UPPER", output_padding = [1]', [2, 13, 20, 30]),
+    "output_shape overrides pads": ("output_shape = [4], pads = [2, 2]", [2, 13, 20, 30]),
+    "output_padding is part of the total padding": ('auto_pad = "SAME_UPPER", output_padding = [1]', [2, 13, 20, 30]),
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_transposed_convolutions(name: str, domain: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
-def test_a_kernel_that_does_not_reach_the_next_stride_keeps_its_size(mode: str) -> None:
+def test_a_kernel_smaller_than_the_stride_is_not_padded(mode: str) -> None:
     model = model_of(
         f'(float[1,1,2] x) => (float y) {{ y = ConvTranspose <strides = [3], auto_pad = "{mode}"> (x, w) }}', w=np.float32([[[1, 2]]])
     )
@@ -66,7 +66,7 @@ def test_output_padding_of_a_stride_is_refused() -> None:
 
 
 def test_output_shape_needs_sizes() -> None:
-    """They can be given where the model does not have them."""
+    """Sizes that the model does not have can be given."""
     model = model_of(
         "(float[1,1,n] x) => (float y) { y = ConvTranspose <strides = [2], output_shape = [4]> (x, w) }", w=np.float32([[[1, 2, 3]]])
     )
@@ -80,8 +80,8 @@ DATA = np.float32([[1, 2, 3], [4, 5, 6]])
 
 
 @pytest.mark.parametrize("shapes", ["float[2,3] x, int64[1,2] i", "float[a,b] x, int64[c,d] i", "float[?,?] x, int64[?,?] i"])
-def test_indices_that_reach_less_far_than_the_data(shapes: str) -> None:
-    """Along axis 0 the places of the first two columns are taken."""
+def test_indices_smaller_than_the_data(shapes: str) -> None:
+    """Only the first two columns of the data are read."""
     text = shapes.replace("?", "")
     model = model_of(
         f"({shapes if '?' not in shapes else text.replace('[,]', '[p,q]')}) => (float y) {{ y = GatherElements <axis = 0> (x, i) }}"
@@ -93,7 +93,7 @@ def test_indices_that_reach_less_far_than_the_data(shapes: str) -> None:
     np.testing.assert_array_equal(run(model, DATA, np.array([[1, 0]]))[0], [[4, 2]])
 
 
-def test_indices_of_the_same_sizes_need_no_cut() -> None:
+def test_indices_of_equal_sizes_need_no_slice() -> None:
     for shapes in ("float[2,3] x, int64[4,3] i", "float[a,n] x, int64[b,n] i"):
         converted = converters.convert(model_of(f"({shapes}) => (float y) {{ y = GatherElements <axis = 0> (x, i) }}"))
         assert "Slice" not in {node.type for node in converted.nodes}
@@ -103,6 +103,6 @@ def test_indices_of_the_same_sizes_need_no_cut() -> None:
     ("noop", "axes", "expected"),
     [(0, [], [[21]]), (1, [], DATA), (0, [0], [[5, 7, 9]]), (0, [-1], [[6], [15]]), (0, [0, -1], [[21]])],
 )
-def test_axes_that_may_be_none_when_the_model_runs(noop: int, axes: list[int], expected: object) -> None:
+def test_axes_that_may_be_empty_at_run_time(noop: int, axes: list[int], expected: object) -> None:
     model = model_of(f"(float[2,3] x, int64[n] a) => (float y) {{ y = ReduceSum <noop_with_empty_axes = {noop}> (x, a) }}")
     np.testing.assert_array_equal(run(model, DATA, np.array(axes, np.int64))[0], np.float32(expected))

@@ -1,4 +1,4 @@
-"""Operators without a translation that ONNX defines by a body of others."""
+"""Operators without a translator that ONNX defines by a function body."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.support.onnx_models import model_of, run
 
 
 def test_a_body_with_defaults() -> None:
-    """The Hann window of 4 places, periodic unless told: sin(pi n / 4) squared."""
+    """The Hann window of size 4, periodic by default: sin(pi n / 4) squared."""
     result = run(model_of("(int64 n) => (float y) { y = HannWindow (n) }", 17), np.int64(4))[0]
     np.testing.assert_allclose(result, [0, 0.5, 1, 0.5], atol=1e-6)
 
 
 def test_a_body_that_calls_another() -> None:
-    """The loss of a sample with equal scores of 4 classes is the logarithm of 4."""
+    """The loss of a sample with equal scores for 4 classes is log 4."""
     model = model_of("(float[1,4] x, int64[1] t) => (float y) { y = SoftmaxCrossEntropyLoss (x, t) }", 13)
     result = run(model, np.zeros((1, 4), np.float32), np.array([2]))[0]
     np.testing.assert_allclose(result, np.log(4), rtol=1e-6)
 
 
 def test_a_body_by_the_types_of_the_inputs() -> None:
-    """Padded with zeros, or cut, about the middle."""
+    """Padded with zeros, or cropped, at the centre."""
     model = model_of("(float[3] x, int64[1] s) => (float y) { y = CenterCropPad (x, s) }", 18)
     x = np.array([1, 2, 3], np.float32)
     np.testing.assert_array_equal(run(model, x, np.array([5]))[0], [0, 1, 2, 3, 0])
@@ -42,25 +42,25 @@ def test_a_body_inside_a_function_of_the_model() -> None:
     np.testing.assert_allclose(result, [0, -1], atol=1e-6)
 
 
-def test_tensors_around_keep_their_names() -> None:
+def test_other_tensors_keep_their_names() -> None:
     converted = converters.convert(model_of("(int64 n) => (float z) { y = HannWindow (n) z = Neg (y) }", 17))
     names = {name for node in converted.nodes for value in node.outputs for name in value.names}
     assert {"n", "y", "z"} <= names
 
 
 def test_a_body_that_cannot_be_translated_is_named_by_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if random numbers could not be drawn: the body of Bernoulli draws them."""
+    """Without a translator of RandomUniformLike, which the body of Bernoulli uses."""
     operators()
     monkeypatch.setattr(
         registry, "_TRANSLATIONS", {k: v for k, v in registry._TRANSLATIONS.items() if k[1] not in ("Bernoulli", "RandomUniformLike")}
     )
-    model = model_of("(float[2] x) => (float y) { [drawn] a = Bernoulli (x) y = Relu (a) }", 22)
-    assert unsupported_nodes(model) == ["node 'drawn' (ai.onnx.Bernoulli of opset 22)"]
-    with pytest.raises(irexec.ConversionError, match=r"1 node cannot be converted: node 'drawn' \(ai.onnx.Bernoulli of opset 22\)"):
+    model = model_of("(float[2] x) => (float y) { [random] a = Bernoulli (x) y = Relu (a) }", 22)
+    assert unsupported_nodes(model) == ["node 'random' (ai.onnx.Bernoulli of opset 22)"]
+    with pytest.raises(irexec.ConversionError, match=r"1 node cannot be converted: node 'random' \(ai.onnx.Bernoulli of opset 22\)"):
         converters.convert(model)
 
 
-def test_the_model_given_is_left_alone() -> None:
+def test_the_model_is_not_changed() -> None:
     model = model_of("(int64 n) => (float y) { y = HannWindow (n) }", 17)
     before = model.SerializeToString()
     converters.convert(model)

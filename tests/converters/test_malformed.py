@@ -1,4 +1,4 @@
-"""Damaged models are refused in one sentence, whatever is wrong with them: never another exception, never two lines."""
+"""Malformed models are refused with a ConversionError of one line, whatever is wrong with them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import converters
 import irexec
 from tests.support.onnx_models import model_of
 
-_ODD = [
+_WRONG_VALUES = [
     3, -7, 2**62, 1.5, float("nan"), "abc", b"\xff\xfe", [1, 2, 3, 4, 5, 6, 7], [-9], [0.5], [2**62], ["x"], [0, 0, 0, 0], 0, -1,
     helper.make_tensor("t", TensorProto.FLOAT, [2], [1.0, 2.0]),
 ]  # fmt: skip
 _SHAPES = [[], [0], [3], [2, 0, 3], [5, 5, 5, 5, 5, 5], None]
 _TYPES = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING, TensorProto.FLOAT16, TensorProto.BFLOAT16]
 
-# One node each, with attributes and inputs of many kinds.
+# Graphs of one node, with attributes and inputs of many types.
 _GRAPHS = {
     "Conv": "(float[1,2,6,6] x, float[4,1,3,3] w, float[4] b) => (float y) { y = Conv <group = 2, strides = [2, 1], dilations = [1, 2], "
     "pads = [1, 1, 1, 1], kernel_shape = [3, 3]> (x, w, b) }",
@@ -70,10 +70,10 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _damaged(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
-    """The model with one attribute, or one input, that is not as it should be."""
+    """The model with one wrong attribute or input."""
     node = model.graph.node[0]
     for i, attribute in enumerate(node.attribute):
-        for value in _ODD:
+        for value in _WRONG_VALUES:
             copy = _copy(model)
             copy.graph.node[0].attribute[i].CopyFrom(helper.make_attribute(attribute.name, value))
             yield copy
@@ -89,7 +89,7 @@ def _damaged(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
 
 
 def _convert(model: onnx.ModelProto | Path) -> None:
-    """Raises nothing but what it may."""
+    """Raises no exception but a ConversionError, which is caught."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -99,7 +99,7 @@ def _convert(model: onnx.ModelProto | Path) -> None:
 
 
 @pytest.mark.parametrize("name", _GRAPHS)
-def test_one_thing_wrong(name: str) -> None:
+def test_one_wrong_attribute_or_input(name: str) -> None:
     model = model_of(_GRAPHS[name], 21)
     converters.convert(model)
     for damaged in _damaged(model):
@@ -107,7 +107,7 @@ def test_one_thing_wrong(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"MatMul", b"tested", b"hidden", b"rows"])
-def test_names_that_are_no_text(tmp_path: Path, text: bytes) -> None:
+def test_names_that_are_not_text(tmp_path: Path, text: bytes) -> None:
     model = model_of("(float[rows,3] x) => (float y) { hidden = MatMul (x, w) y = Relu (hidden) }", w=np.ones((3, 4), np.float32))
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString().replace(text, b"\xff" * len(text), 1))
@@ -115,20 +115,20 @@ def test_names_that_are_no_text(tmp_path: Path, text: bytes) -> None:
         converters.convert(path)
 
 
-def test_bytes_at_random(tmp_path: Path) -> None:
+def test_random_bytes(tmp_path: Path) -> None:
     graph = "(float[2,3] x) => (float y) { a = MatMul (x, w) b = Add (a, c) y = Softmax <axis = 1> (b) }"
     content = model_of(graph, w=np.ones((3, 4), np.float32), c=np.ones(4, np.float32)).SerializeToString()
-    chance, path = random.Random(1), tmp_path / "m.onnx"
+    generator, path = random.Random(1), tmp_path / "m.onnx"
     for _ in range(600):
         damaged = bytearray(content)
-        for _ in range(chance.randint(1, 4)):
-            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        for _ in range(generator.randint(1, 4)):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
         path.write_bytes(bytes(damaged))
         _convert(path)
 
 
 @pytest.mark.parametrize(
-    ("attribute", "says"),
+    ("attribute", "message"),
     [
         (helper.make_attribute("axis", 1.5), "node 'n' .*: attribute 'axis' is of type FLOAT, expected INT"),
         (helper.make_attribute("axis", [1]), "node 'n' .*: attribute 'axis' is of type INTS, expected INT"),
@@ -139,14 +139,14 @@ def test_bytes_at_random(tmp_path: Path) -> None:
         (helper.make_attribute("axes", 1), "attribute 'axes' is unknown"),
     ],
 )
-def test_attributes_that_are_not_as_the_schema_has_them(attribute: AttributeProto, says: str) -> None:
+def test_attributes_that_contradict_the_schema(attribute: AttributeProto, message: str) -> None:
     model = model_of("(float[2,3] x) => (float y) { [n] y = Softmax (x) }")
     model.graph.node[0].attribute.append(attribute)
-    with pytest.raises(irexec.ConversionError, match=says):
+    with pytest.raises(irexec.ConversionError, match=message):
         converters.convert(model)
 
 
-def test_attributes_of_the_first_files_do_not_say_their_type() -> None:
+def test_attributes_without_a_type_in_files_of_ir_version_1() -> None:
     model = model_of("(float[2,3] x) => (float y) { y = Softmax (x) }", 1)
     model.graph.node[0].attribute.append(AttributeProto(name="axis", i=0))
     result = irexec.compile_model(converters.convert(model))([np.zeros((2, 3), np.float32)])[0]

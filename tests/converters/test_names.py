@@ -1,4 +1,4 @@
-"""Names: tensors keep theirs, layers are called after the ONNX nodes, outputs answer to their names."""
+"""Names: tensors keep theirs, layers are named after ONNX nodes, and outputs are found by their names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_node_that_becomes_several_layers_gives_its_name_to_the_last() -> None
     assert names["Add"] == "c"
 
 
-def test_nodes_without_names_are_called_after_their_output() -> None:
+def test_nodes_without_names_are_named_after_their_output() -> None:
     model = converters.convert(model_of("(float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"))
     assert [node.name for node in model.nodes] == ["x", "t", "y", "y/sink_port_0"]
 
@@ -48,7 +48,7 @@ def test_nodes_of_the_same_name() -> None:
 
 
 def test_outputs_that_are_the_same_tensor() -> None:
-    """An input passed on, a tensor twice, and a constant: each output is a tensor of its own name."""
+    """An input, one tensor twice, and a constant as outputs: each output is a tensor of its own."""
     graph = (
         "(float[2] x) => (float[2] b, float[2] a, float[2] p, float[2] c) { a = Neg(x) b = Identity(a) p = Identity(x) c = Identity(w) }"
     )

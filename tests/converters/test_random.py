@@ -7,7 +7,7 @@ import numpy as np
 from tests.support.onnx_models import model_of, run
 
 
-def test_uniform_numbers_lie_within() -> None:
+def test_uniform_range_and_seed() -> None:
     graph = "() => (float y) { y = RandomUniform <shape: ints = [1000], low: float = -2.0, high: float = 3.0, seed: float = 7.0> () }"
     y = run(model_of(graph))[0]
     assert y.dtype == np.float32
@@ -17,7 +17,7 @@ def test_uniform_numbers_lie_within() -> None:
     np.testing.assert_array_equal(y, run(model_of(graph))[0])
 
 
-def test_normal_numbers_are_normal() -> None:
+def test_normal_distribution() -> None:
     graph = "(double[2000] x) => (double y) { y = RandomNormalLike <mean: float = 1.0, scale: float = 2.0, seed: float = 3.0> (x) }"
     y = run(model_of(graph), np.zeros(2000))[0]
     assert y.dtype == np.float64
@@ -26,14 +26,14 @@ def test_normal_numbers_are_normal() -> None:
     assert abs(np.mean(np.abs(y - 1) < 2) - 0.683) < 0.05
 
 
-def test_bernoulli_by_its_probability() -> None:
+def test_bernoulli_probability() -> None:
     x = np.repeat(np.array([0.0, 0.25, 1.0], np.float32), 1000)
     y = run(model_of("(float[3000] x) => (int64 y) { y = Bernoulli <dtype: int = 7, seed: float = 1.0> (x) }", 22), x)[0]
     assert set(y.tolist()) == {0, 1}
     np.testing.assert_allclose(y.reshape(3, -1).mean(1), [0, 0.25, 1], atol=0.06)
 
 
-def test_classes_by_their_logarithms() -> None:
+def test_multinomial_probabilities() -> None:
     x = np.log(np.array([[1, 3], [8, 0.001]], np.float32))
     y = run(model_of("(float[2,2] x) => (int32 y) { y = Multinomial <sample_size: int = 1000, seed: float = 1.0> (x) }"), x)[0]
     assert y.dtype == np.int32

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that ONNX Runtime has for other devices than the CPU: by NumPy. Those it can run are rows of tests/onnx."""
+"""Operators of com.microsoft that ONNX Runtime has only for other devices than the CPU, against NumPy; the others are rows of tests/onnx."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_gemm_fast_gelu() -> None:
 
 @pytest.mark.parametrize("inner", [0, 1])
 def test_bias_softmax(inner: int) -> None:
-    """The bias lacks the first axis, or one in the middle."""
+    """The bias has no first axis, or no middle axis."""
     shape = (2, 4) if inner else (3, 4)
     bias = X.reshape(-1)[:8].reshape(shape) if inner else X[1]
     text = ",".join(map(str, shape))
@@ -90,7 +90,7 @@ def test_complex_products(name: str) -> None:
     np.testing.assert_allclose(result, np.stack([product.real, product.imag], -1), rtol=1e-5, atol=1e-6)
 
 
-def test_transforms_of_real_numbers() -> None:
+def test_transforms_of_real_signals() -> None:
     attributes = "<normalized: int = 0, onesided: int = 1, signal_ndim: int = 2>"
     y = _of(f"(float[2,3,4] x) => (float y) {{ y = com.microsoft.Rfft {attributes} (x) }}", X)[0]
     expected = np.fft.rfft2(X)
@@ -107,7 +107,7 @@ def test_finite_or_not() -> None:
     assert not _of(graph, np.array([-np.inf, 0], np.float32), fine)[0]
 
 
-def test_mean_of_steps() -> None:
+def test_quantized_mean() -> None:
     x = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     graph = """(uint8[2,3,4] x, float a, uint8 b, float c, uint8 d) => (uint8 y) {
         y = com.microsoft.QLinearReduceMean <axes: ints = [1], keepdims: int = 0> (x, a, b, c, d) }"""
@@ -116,7 +116,7 @@ def test_mean_of_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "says"),
+    ("graph", "message"),
     [
         (
             "(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 2, do_rotary: int = 1> (x, w) }",
@@ -136,6 +136,6 @@ def test_mean_of_steps() -> None:
         ),
     ],
 )
-def test_what_is_refused(graph: str, says: str) -> None:
-    with pytest.raises(irexec.ConversionError, match=says):
+def test_what_is_refused(graph: str, message: str) -> None:
+    with pytest.raises(irexec.ConversionError, match=message):
         converters.convert(model_of(graph))

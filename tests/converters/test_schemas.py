@@ -1,4 +1,4 @@
-"""Every version of every translated operator takes what ONNX's own schema of it has: attributes, defaults, inputs."""
+"""The translators of every version of every operator have the attributes, defaults and inputs of ONNX's schema."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from converters.onnx.load import NEWEST_OPSET
 from converters.onnx.registry import find, operators
 
 SCHEMAS = [s for s in defs.get_all_schemas_with_history() if s.domain == "" and ("", s.name) in operators() and not s.deprecated]
-# What only tells how to train, or how old runtimes may save memory.
+# Attributes for training, or for the memory of old runtimes.
 IGNORED = {"consumed_inputs"}
-# What the schema leaves out although nothing can be computed without it.
+# Attributes that are not required in the schema, but without which nothing can be computed.
 NEEDED = {("LpPool", "kernel_shape"), ("Reshape", "shape")}
 
 
@@ -52,7 +52,7 @@ def test_defaults_are_those_of_the_schema(schema: defs.OpSchema) -> None:
         assert ours == pytest.approx(default) if isinstance(default, float) else ours == default
 
 
-# What ONNX Runtime writes into models of opsets that do not have it yet.
+# ONNX Runtime writes these operators into models of older opsets.
 OLDER = {"LayerNormalization"}
 
 

@@ -1,6 +1,6 @@
-"""Graphs with If, Loop and Scan through IR text, and those that are refused; what their tests share.
+"""Checks of graphs with bodies: converted, written, read and run, or refused.
 
-Expected values are worked out by hand in NumPy. With ``--oracle`` ONNX Runtime runs the model and OpenVINO the IR beside irexec.
+Expected values are computed by hand in NumPy. With ``--oracle`` ONNX Runtime runs the model and OpenVINO the IR too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tests.support.onnx_models import outputs_undeclared
 
 
 class Row(NamedTuple):
-    """A graph in ONNX's text, what goes in and what must come out.
+    """A graph in ONNX's text, its inputs and its expected outputs.
 
-    ``openvino`` is why OpenVINO cannot run the IR, ``runtime`` why ONNX Runtime cannot run the model.
+    ``openvino`` is the reason why OpenVINO cannot run the IR, ``runtime`` why ONNX Runtime cannot run the model.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Row(NamedTuple):
     runtime: str = ""
 
 
-def f32(*numbers: object) -> np.ndarray:
-    return np.array(numbers[0] if len(numbers) == 1 else numbers, np.float32)
+def f32(*values: object) -> np.ndarray:
+    return np.array(values[0] if len(values) == 1 else values, np.float32)
 
 
 YES, NO = np.array(True), np.array(False)
@@ -48,7 +48,7 @@ def model_of(graph: str, opset: int = 17) -> onnx.ModelProto:
 
 
 def check_gives(row: Row, live: bool) -> None:
-    """The converted model is sound, and gives what it must, optimised or not; ``live``: the others do too."""
+    """The converted model is valid and gives the expected outputs, optimized or not; ``live``: also in the other runtimes."""
     model = model_of(row.graph, row.opset)
     converted = converters.convert(model)
     assert [str(finding) for finding in irexec.validate(converted) if finding.severity == "error"] == []
@@ -59,12 +59,12 @@ def check_gives(row: Row, live: bool) -> None:
         _ask_others(row, model, converted)
 
 
-def check_refused(graph: str, says: str) -> None:
-    """The message names the node, and for what is inside a body the nodes around it."""
+def check_refused(graph: str, message: str) -> None:
+    """The message names the node, and for a node in a body also the nodes that hold it."""
     with pytest.raises(irexec.ConversionError) as caught:
         converters.convert(model_of(graph))
     assert "node 'y' (ai.onnx." in str(caught.value)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Asks ONNX Runtime for the results of the rows: ``python -m tests.onnx.record``."""
+"""Records the results of ONNX Runtime for the rows: ``python -m tests.onnx.record``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ GOLDENS = Path(__file__).parent.parent / "data" / "onnx_rows.npz"
 
 
 def answers(row: Row) -> dict[str, np.ndarray]:
-    """What ONNX Runtime gives, by the number of the output."""
+    """The results of ONNX Runtime by output name."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(row.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, row.fed), strict=True))
+    return dict(zip(names, session.run(names, row.feeds), strict=True))
 
 
 def main() -> None:

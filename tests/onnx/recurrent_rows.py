@@ -1,4 +1,4 @@
-"""Recurrent operators of ONNX in all their options; what ONNX Runtime answers is in tests/data/onnx/recurrent.npz.
+"""Recurrent operators of ONNX with all their options; the results of ONNX Runtime are in tests/data/onnx/recurrent.npz.
 
 ``python -m tests.oracle.record_onnx`` records it.
 """
@@ -26,14 +26,14 @@ class Row(NamedTuple):
 
     Attributes:
         operator: LSTM, GRU or RNN.
-        given: the optional inputs that are there: B, L, H, C, P.
+        given: the optional inputs that are given: B, L, H, C, P.
         attributes: of the node, without hidden_size.
         lengths: of the sequences.
         computed: the weights are inputs of the model, not constants.
-        dynamic: time and batch are known only when it runs.
+        dynamic: time and batch are known at run time.
         opset: of the model.
-        outputs: the first outputs that are asked for; "_" for one that is not.
-        openvino: why OpenVINO cannot run it.
+        outputs: the first outputs; "_" for one without a name.
+        openvino: the reason why OpenVINO cannot run it.
     """
 
     operator: str
@@ -76,13 +76,13 @@ class Row(NamedTuple):
             inputs.pop()
         outputs = ["" if letter == "_" else letter for letter in self.outputs[: 3 if self.operator == "LSTM" else 2]]
         node = helper.make_node(self.operator, inputs, outputs, name="node", **{"hidden_size": H} | attributes)
-        fed = {name: array for name, array in arrays.items() if name not in weights}
-        infos = [self._info(name, array) for name, array in fed.items()]
+        inputs_ = {name: array for name, array in arrays.items() if name not in weights}
+        infos = [self._info(name, array) for name, array in inputs_.items()]
         graph = helper.make_graph(
             [node], "g", infos, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs if name],
             [numpy_helper.from_array(arrays[name], name) for name in weights if name in arrays],
         )  # fmt: skip
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8), fed
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8), inputs_
 
     def _info(self, name: str, array: np.ndarray) -> onnx.ValueInfoProto:
         shape: list[int | str] = list(array.shape)
@@ -91,26 +91,26 @@ class Row(NamedTuple):
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
 
 
-_WAYS = ("forward", "reverse", "bidirectional")
+_DIRECTIONS = ("forward", "reverse", "bidirectional")
 _ALL = {"LSTM": "BLHC", "GRU": "BLH", "RNN": "BLH"}
 _THREE = {"LSTM": 3, "GRU": 2, "RNN": 1}
-_DYNAMIC = "its CPU plugin takes no notice of sequence lengths where sizes are dynamic"
+_DYNAMIC = "its CPU plugin ignores sequence lengths if sizes are dynamic"
 
 
 def _rows() -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for operator, given in _ALL.items():
-        for way in _WAYS:
-            rows[f"{operator}, {way}"] = Row(operator, "", {"direction": way})
-            rows[f"{operator}, {way}, every input"] = Row(operator, given, {"direction": way})
-            rows[f"{operator}, {way}, batches first"] = Row(operator, given, {"direction": way, "layout": 1})
+        for direction in _DIRECTIONS:
+            rows[f"{operator}, {direction}"] = Row(operator, "", {"direction": direction})
+            rows[f"{operator}, {direction}, every input"] = Row(operator, given, {"direction": direction})
+            rows[f"{operator}, {direction}, batches first"] = Row(operator, given, {"direction": direction, "layout": 1})
         both = {"direction": "bidirectional"}
         count = _THREE[operator]
         softsign = {"activations": ["Softsign"] * count}
         rows |= {
             f"{operator}, computed weights": Row(operator, given, both, computed=True),
-            f"{operator}, sizes known when it runs": Row(operator, given, both, dynamic=True, openvino=_DYNAMIC),
-            f"{operator}, a loop of sizes known when it runs": Row(operator, given, softsign, dynamic=True),
+            f"{operator}, dynamic sizes": Row(operator, given, both, dynamic=True, openvino=_DYNAMIC),
+            f"{operator}, a loop of dynamic sizes": Row(operator, given, softsign, dynamic=True),
             f"{operator}, a loop with computed weights": Row(
                 operator, given, both | {"activations": ["Softsign"] * 2 * count}, computed=True
             ),
@@ -119,10 +119,10 @@ def _rows() -> dict[str, Row]:
             f"{operator}, clip in a loop": Row(operator, "B", softsign | {"clip": 0.4}),
             f"{operator}, opset 7": Row(operator, given, {}, opset=7),
             f"{operator}, opset 22": Row(operator, given, {}, opset=22),
-            f"{operator}, the last state alone": Row(operator, "B", {}, outputs="_h"),
+            f"{operator}, only the last state": Row(operator, "B", {}, outputs="_h"),
             f"{operator}, batches first in a loop": Row(operator, given, softsign | {"layout": 1}),
             f"{operator}, reverse in a loop": Row(operator, given, softsign | {"direction": "reverse"}),
-            f"{operator}, reverse in a loop, all of it": Row(operator, "B", softsign | {"direction": "reverse"}),
+            f"{operator}, reverse in a loop without lengths": Row(operator, "B", softsign | {"direction": "reverse"}),
         }
     for name, parameters in {
         "Affine": ([0.5], [0.25]), "Relu": ([], []), "LeakyRelu": ([0.2], []), "ThresholdedRelu": ([0.3], []), "Tanh": ([], []),
@@ -130,15 +130,15 @@ def _rows() -> dict[str, Row]:
         "Softplus": ([], []),
     }.items():  # fmt: skip
         attributes = {"activations": [name]}
-        attributes |= {f"activation_{which}": numbers for which, numbers in zip(("alpha", "beta"), parameters, strict=True) if numbers}
+        attributes |= {f"activation_{which}": values for which, values in zip(("alpha", "beta"), parameters, strict=True) if values}
         rows[f"RNN, {name}"] = Row("RNN", "BH", attributes)
         if name in ("LeakyRelu", "HardSigmoid", "Elu"):
-            rows[f"RNN, {name} as it is unless told"] = Row("RNN", "BH", {"activations": [name]})
+            rows[f"RNN, {name} with default parameters"] = Row("RNN", "BH", {"activations": [name]})
     mixed = {"direction": "bidirectional", "activations": ["sigmoid", "TANH", "Relu", "LeakyRelu", "HardSigmoid", "Elu"]}
     rows |= {
         "RNN, each direction has its own activation": Row("RNN", "BLH", {"direction": "bidirectional", "activations": ["Relu", "Tanh"]}),
-        # The second and third functions take the numbers, the first has no use for any.
-        "LSTM, numbers for some of its activations": Row(
+        # The second and third functions take the parameters; the first has none.
+        "LSTM, parameters for some of its activations": Row(
             "LSTM", "BLHC", mixed | {"activation_alpha": [0.1, 0.3, 0.5], "activation_beta": [0.6]}
         ),
         "GRU, linear before reset": Row("GRU", "BLH", {"linear_before_reset": 1, "direction": "bidirectional"}),

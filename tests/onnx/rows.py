@@ -1,7 +1,7 @@
-"""Rows of ONNX operators that the backend suite lacks or has little of; ONNX Runtime's answers stand in tests/data/onnx_rows.npz.
+"""Rows of ONNX operators that the backend suite does not cover; the results of ONNX Runtime are in tests/data/onnx_rows.npz.
 
-``python -m tests.onnx.record`` asks ONNX Runtime anew. A row is an operator, its inputs and its attributes; the
-numbers of an input come from its place and shape alone, so that they never change.
+``python -m tests.onnx.record`` records them. A row is an operator, its inputs and its attributes; the values of an input
+depend on its shape and seed only, so that they never change.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OPSET = 21
 
 @dataclass(frozen=True)
 class Fixed:
-    """An input that is an initialiser."""
+    """An input that is an initializer."""
 
     array: np.ndarray
 
 
 @dataclass(frozen=True)
 class Row:
-    """One node on its own."""
+    """A model of one node."""
 
     id: str
     operator: str
@@ -41,7 +41,7 @@ class Row:
     compared: int
 
     @property
-    def fed(self) -> dict[str, np.ndarray]:
+    def feeds(self) -> dict[str, np.ndarray]:
         return {f"x{i}": x for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray)}
 
     def model(self) -> onnx.ModelProto:
@@ -49,9 +49,9 @@ class Row:
         results = [f"y{i}" if wanted else "" for i, wanted in enumerate(self.outputs)]
         node = helper.make_node(self.operator, names, results, "node", domain=self.domain, **self.attributes)
         fixed = [onnx.numpy_helper.from_array(x.array, f"x{i}") for i, x in enumerate(self.inputs) if isinstance(x, Fixed)]
-        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in self.fed.items()]
-        ends = [onnx.ValueInfoProto(name=name) for name in results if name]
-        graph = helper.make_graph([node], "row", infos, ends, fixed)
+        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in self.feeds.items()]
+        outputs = [onnx.ValueInfoProto(name=name) for name in results if name]
+        graph = helper.make_graph([node], "row", infos, outputs, fixed)
         return helper.make_model(
             graph,
             opset_imports=[
@@ -67,7 +67,7 @@ def row(
     operator: str, *inputs: np.ndarray | Fixed | None, id: str = "plain", domain: str = MICROSOFT, model_opset: int = OPSET,
     outputs: tuple[bool, ...] = (True,), tolerance: float = 1e-5, compared: int = 9, **attributes: Any,
 ) -> Row:  # fmt: skip
-    """``compared`` is how many outputs count: of a cache with room to spare only what is used does."""
+    """``compared``: the number of outputs that are compared; unused entries of a cache are not defined."""
     return Row(f"{operator}: {id}", operator, domain, model_opset, inputs, outputs, attributes, tolerance, compared)
 
 

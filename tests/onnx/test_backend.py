@@ -1,4 +1,4 @@
-"""The ONNX backend suite: every node test of an operator that the converter translates, ONNX to IR to numbers.
+"""The ONNX backend suite: every node test of an operator that the converter translates, converted and run.
 
 The onnx wheel holds the tests as code, not as files; collecting them takes a few seconds, once a session.
 """
@@ -19,14 +19,14 @@ import irexec
 from converters.onnx.tensors import array_of, element_of
 from irexec import io
 
-# Operators of which every test must pass, whatever it needs.
+# Operators of which every test must pass.
 _ALL_OF = ("conv", "convtranspose", "deform_conv")
 
-# Tests whose expected outputs are random numbers of NumPy's: shapes and types count.
+# Tests whose expected outputs are random values of NumPy: only shapes and types are compared.
 _RANDOM = re.compile(r"test_(bernoulli|training_dropout(_default)?(_mask)?$)")
 # Two units in the last place of a type that is coarser than the suite's tolerance: expanded functions round after every step.
 _COARSE = {"bf16": 1.6e-2, "f16": 2e-3}
-_TEXTS = "texts are not compared, read or written in IR"
+_STRINGS = "strings are not compared, parsed or formatted in IR"
 
 
 @functools.cache
@@ -47,21 +47,21 @@ def _in_scope(model: onnx.ModelProto) -> bool:
 
 
 def _why_not(case: Any) -> str | None:
-    """Why a test cannot pass, by what its model says of itself."""
+    """Why a test cannot pass, from the types in its model."""
     name = case.name
     try:
         for info in [*case.model.graph.input, *case.model.graph.output]:
             element_of(info.type.tensor_type.elem_type)
     except irexec.UnsupportedError as error:
         return str(error)
-    # Labels of numbers are in IR, those of texts are not: all four tests have texts.
-    text = (
+    # All four tests of LabelEncoder have strings, which IR cannot compare.
+    is_string = (
         name.startswith("test_ai_onnx_ml_label_encoder")
         or "to_STRING" in name
         or "STRING_to" in name
         or ("string" in name and name.startswith("test_cast"))
     )
-    return _TEXTS if text else None
+    return _STRINGS if is_string else None
 
 
 def _names() -> list[str]:
@@ -72,16 +72,20 @@ def _run(case: Any) -> None:
     inputs, expected = case.data_sets[0]
     read = io.read_text(*io.write_text(converters.convert(case.model)))
     assert [finding for finding in irexec.validate(read) if finding.severity == "error"] == []
-    fed = [_carried(port, value) for port, value in zip(irexec.Model.of(read).inputs, inputs, strict=False)]
-    results = list(irexec.compile_model(read)(fed).values())
+    inputs_ = [_carried(port, value) for port, value in zip(irexec.Model.of(read).inputs, inputs, strict=False)]
+    results = list(irexec.compile_model(read)(inputs_).values())
     assert len(results) == len(expected)
     kinds = [str(port.element) for port in irexec.Model.of(read).outputs]
-    for result, wanted, element in zip(results, expected, kinds, strict=True):
-        wanted = array_of(wanted)[0] if isinstance(wanted, onnx.TensorProto) else np.asarray(wanted)
-        if wanted.dtype == object or wanted.dtype.kind in "US":
-            np.testing.assert_array_equal(result.astype(str), wanted.astype(str))
+    for result, expected_value, element in zip(results, expected, kinds, strict=True):
+        expected_value = array_of(expected_value)[0] if isinstance(expected_value, onnx.TensorProto) else np.asarray(expected_value)
+        if expected_value.dtype == object or expected_value.dtype.kind in "US":
+            np.testing.assert_array_equal(result.astype(str), expected_value.astype(str))
             continue
-        typed = wanted.astype(np.float32) if wanted.dtype.kind == "V" or wanted.dtype.name not in np.sctypeDict else wanted
+        typed = (
+            expected_value.astype(np.float32)
+            if expected_value.dtype.kind == "V" or expected_value.dtype.name not in np.sctypeDict
+            else expected_value
+        )
         assert result.shape == typed.shape
         if _RANDOM.match(case.name):
             assert result.dtype == typed.dtype
@@ -119,7 +123,7 @@ _OUT_OF_SCOPE = {
 
 
 def test_what_is_out_of_scope() -> None:
-    """A translation that is lost would take its tests with it: so what is left out is written down, operator by operator."""
+    """The operators that are left out are listed: a lost translator would otherwise remove its own tests."""
     from converters.onnx.translate import unsupported_nodes
 
     ours = set(_names())
@@ -130,7 +134,7 @@ def test_what_is_out_of_scope() -> None:
 
 
 def test_convolutions_are_all_in_scope() -> None:
-    wanted = [
+    expected_value = [
         name
         for name in _cases()
         if any(
@@ -138,4 +142,4 @@ def test_convolutions_are_all_in_scope() -> None:
             for prefix in ("basic_conv", "conv_", "convtranspose", "basic_deform", "deform_conv", "convinteger")
         )
     ]
-    assert set(wanted) <= set(_names())
+    assert set(expected_value) <= set(_names())

@@ -36,7 +36,7 @@ ROWS = [
         [f32(-6, -8)],
     ),
     Row(
-        "if, several outputs, one as it comes in",
+        "if, several outputs, one of which is an input",
         """g (bool c, float[2] x) => (float[2] y, int64[n] z) {
             y, z = If (c) <
                 then_branch = t () => (float[2] p, int64[1] q) { p = Identity (x)  q = Constant <value_ints = [1]> () },
@@ -47,7 +47,7 @@ ROWS = [
         [f32(1, 2), np.array([1])],
     ),
     Row(
-        "if, a rank that is known decides: the other branch could not even be built",
+        "if, a known rank decides: the other branch would be invalid",
         """g (float[1, 3] x) => (float[a] y) {
             s = Shape (x)
             zero = Constant <value = int64 {0}> ()
@@ -61,7 +61,7 @@ ROWS = [
         }""",
         {"x": f32([[1, 2, 3]])},
         [f32(1, 2, 3)],
-        runtime="it looks into both branches",
+        runtime="it checks both branches",
     ),
 ]  # fmt: skip
 
@@ -78,13 +78,13 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize("says", _REFUSED)
-def test_refuses(says: str) -> None:
-    check_refused(_REFUSED[says], says)
+@pytest.mark.parametrize("message", _REFUSED)
+def test_refuses(message: str) -> None:
+    check_refused(_REFUSED[message], message)
 
 
-def test_branches_in_place_of_their_if_share_no_tensor_names() -> None:
-    """Graphs beside each other may use the same names, tensors of one IR may not."""
+def test_branches_that_replace_their_if_share_no_tensor_names() -> None:
+    """Two subgraphs may use the same names; tensors of one IR may not."""
     model = model_of("""
         g (float[2] x) => (float[2] y) {
             c = Constant <value = bool {1}> ()

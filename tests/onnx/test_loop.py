@@ -21,7 +21,7 @@ COUNT = """g (int64 n, float[2] x) => (float[2] y, float[k, 2] all) {
 
 
 def _while(declared: str, given: str) -> str:
-    """Doubles until more than 50; ``given`` are the trip count and the condition."""
+    """Doubles x until it exceeds 50; ``given`` are the trip count and the condition."""
     return f"""g ({declared}float x) => (float y, int64 count) {{
         zero = Constant <value = int64 {{0}}> ()
         y, count = Loop ({given}, x, zero) <body = b (int64 i, bool go, float v, int64 k) => (bool more, float w, int64 k2) {{
@@ -40,7 +40,7 @@ ROWS = [
     Row("loop, not at all", COUNT, {"n": np.array(0), "x": f32(1, 2)}, [f32(1, 2), np.zeros((0, 2), np.float32)]),
     Row("loop, a negative number of times", COUNT, {"n": np.array(-1), "x": f32(1, 2)}, [f32(1, 2), np.zeros((0, 2), np.float32)]),
     Row(
-        "loop, vectors of one for numbers",
+        "loop, vectors of one element for scalars",
         COUNT.replace("int64 n", "int64[1] n").replace("int64 i", "int64[1] i").replace("bool {1}", "bool[1] {1}").replace("bool go", "bool[1] go").replace("bool more", "bool[1] more"),
         {"n": np.array([3]), "x": f32(1, 2)},
         [f32(4, 5), f32([[1, 4], [4, 9], [16, 25]])],
@@ -49,11 +49,11 @@ ROWS = [
     Row("loop, for and while, the condition ends it", _while("int64 n, bool c, ", "n, c"), {"n": np.array(9), "c": YES, "x": f32(3)}, [f32(96), np.array(5)]),
     Row("loop, a condition that fails at once", _while("int64 n, bool c, ", "n, c"), {"n": np.array(9), "c": NO, "x": f32(3)}, [f32(3), np.array(0)]),
     Row("loop, while", _while("bool c, ", '"", c'), {"c": YES, "x": f32(3)}, [f32(96), np.array(5)]),
-    # The specification would go on to the count; ONNX Runtime and OpenVINO do not.
+    # The specification would continue up to the count; ONNX Runtime and OpenVINO do not.
     Row("loop, for without a condition", _while("int64 n, ", 'n, ""'), {"n": np.array(9), "x": f32(3)}, [f32(96), np.array(5)]),
     Row("loop, neither", _while("", '"", ""'), {"x": f32(3)}, [f32(96), np.array(5)]),
     Row(
-        "loop, the greatest count is none",
+        "loop, the largest count means no limit",
         _while("bool c, ", "n, c").replace("zero = ", "n = Constant <value = int64 {9223372036854775807}> ()\n zero = ", 1),
         {"c": YES, "x": f32(3)},
         [f32(96), np.array(5)],
@@ -70,7 +70,7 @@ ROWS = [
         [f32([[1, 2], [-1, -2], [-1, -2]])],
     ),
     Row(
-        "loop, two states change places",
+        "loop, two states are exchanged",
         """g (int64 n, float a, float b) => (float x, float y, float[k] all) {
             x, y, all = Loop (n, "", a, b) <body = l (int64 i, bool go, float p, float q) => (bool go, float p2, float q2, float part) {
                 p2 = Identity (q)
@@ -82,7 +82,7 @@ ROWS = [
         [f32(8), f32(13), f32(0, 1, 1, 2, 3, 5)],
     ),
     Row(
-        "loop, one value is two states",
+        "loop, one value for two states",
         """g (int64 n, float[2] a) => (float[2] x, float[2] y) {
             x, y = Loop (n, "", a, a) <body = l (int64 i, bool go, float[2] p, float[2] q) => (bool go, float[2] p2, float[2] q2) {
                 p2 = Add (p, a)
@@ -117,7 +117,7 @@ ROWS = [
         {"n": np.array(2), "a": f32(1, 2)},
         [f32([[[1, 2]]])],
         openvino="its CPU plugin has no Loop of unknown ranks",
-        runtime="it warns of the rank that the body declares",
+        runtime="it refuses the rank that the body declares",
     ),
     Row(
         "loop in an if in a loop, with the counters of both",
@@ -143,7 +143,7 @@ ROWS = [
     ),
     *(
         Row(
-            f"loop, a state that nobody reads, {count} times",
+            f"loop, a state that is not read, {count} times",
             """g (int64 n, float[2] x, float[k, 2] z) => (float[m, 2] y) {
                 y = Loop (n, "", z) <body = l (int64 i, bool go, float[k, 2] v) => (bool go, float[1, 2] w) {
                     f = Cast <to = 1> (i)
@@ -158,7 +158,7 @@ ROWS = [
         for count in (0, 2)
     ),
     Row(
-        "loop, a state that becomes what comes from around",
+        "loop, a state that becomes a captured value",
         """g (int64 n, float[2] x, float[2] z) => (float[2] y, float[k, 2] all) {
             y, all = Loop (n, "", x) <body = l (int64 i, bool go, float[2] v) => (bool go, float[2] w, float[2] part) {
                 w = Identity (z)
@@ -186,15 +186,15 @@ ROWS = [
         for name, start, end, declared, gives in (
             ("stacked", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0, new_axis = 1> (s)", "float[k, 2]", f32([[2, 4], [3, 6], [4, 8]])),
             ("stacked last", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = -1, new_axis = 1> (s)", "float[2, k]", f32([[2, 3, 4], [4, 6, 8]])),
-            ("joined", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(2, 4, 3, 6, 4, 8)),
+            ("concatenated", "s0 = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(2, 4, 3, 6, 4, 8)),
             ("one taken", "s0 = SequenceEmpty ()", "y = SequenceAt (s, one)", "float[2]", f32(3, 6)),
             ("counted", "s0 = SequenceConstruct (z)", "y = SequenceLength (s)", "int64", np.array(4)),
-            ("behind others, joined", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(7, 8, 1, 2, 2, 4, 3, 6, 4, 8)),
-            ("behind others, stacked", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 1, new_axis = 1> (s)", "float[2, k]", f32([[7, 1, 2, 3, 4], [8, 2, 4, 6, 8]])),
+            ("appended to others, concatenated", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 0> (s)", "float[k]", f32(7, 8, 1, 2, 2, 4, 3, 6, 4, 8)),
+            ("appended to others, stacked", "s0 = SequenceConstruct (z, x)", "y = ConcatFromSequence <axis = 1, new_axis = 1> (s)", "float[2, k]", f32([[7, 1, 2, 3, 4], [8, 2, 4, 6, 8]])),
         )
     ),
     Row(
-        "loop, sizes that are known only when it runs",
+        "loop, sizes that are known at run time",
         """g (int64 n, float[b, k] x) => (float[b, k] y, float[m, b] all) {
             y, all = Loop (n, "", x) <body = l (int64 i, bool go, float[b, k] v) => (bool go, float[b, k] w, float[b] part) {
                 w = Mul (v, x)
@@ -206,7 +206,7 @@ ROWS = [
         [f32([[1, 8], [27, 1]]), f32([[5, 10], [9, 28]])],
     ),
     Row(
-        "loop inside a loop, with what comes from both around",
+        "loop inside a loop, with values captured from both",
         """g (int64 n, int64 m, float x) => (float y, float[i, j] all) {
             y, all = Loop (n, "", x) <body = outer (int64 i, bool go, float v) => (bool go, float w, float[j] row) {
                 f = Cast <to = 1> (i)
@@ -221,7 +221,7 @@ ROWS = [
         [f32(17), f32([[8, 12, 16], [22, 28, 34]])],
     ),
     Row(
-        "if inside a loop that goes through a tensor by number",
+        "if inside a loop that reads a tensor by index",
         """g (float[4, 2, 3] x) => (float[2, 3] y) {
             n = Constant <value = int64 {4}> ()
             zero = Constant <value = int64 {0}> ()
@@ -266,13 +266,13 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize("says", _REFUSED)
-def test_refuses(says: str) -> None:
-    check_refused(_REFUSED[says], says)
+@pytest.mark.parametrize("message", _REFUSED)
+def test_refuses(message: str) -> None:
+    check_refused(_REFUSED[message], message)
 
 
-def test_a_body_sees_constants_as_constants_and_nothing_twice() -> None:
-    """What is captured comes in once, whatever uses it; weights are not inputs."""
+def test_captures() -> None:
+    """A captured value is one input, however often it is used; weights are not inputs."""
     model = model_of("""
         g (int64 n, float[2] x) => (float[2] y) {
             w = Constant <value_floats = [2.0, 3.0]> ()

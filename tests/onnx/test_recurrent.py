@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of ONNX through IR text, against what ONNX Runtime has answered; ``--oracle`` asks OpenVINO too."""
+"""LSTM, GRU and RNN of ONNX, converted, written, read and run, against recorded results of ONNX Runtime; ``--oracle``: in OpenVINO too."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def test_nothing_else_is_recorded() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_gives(name: str, live: bool, tmp_path: Path) -> None:
     row, expected = ROWS[name], _expected(name)
-    model, fed = row.model()
+    model, inputs = row.model()
     converted = converters.convert(model)
     assert [str(finding) for finding in irexec.validate(converted)] == []
     read = io.read_text(*io.write_text(converted))
     for optimize in (False, True):
-        results = list(irexec.compile_model(read, optimize=optimize)(fed).values())
+        results = list(irexec.compile_model(read, optimize=optimize)(inputs).values())
         _compare(results, expected)
     if live and not row.openvino:
         irexec.save_model(converted, tmp_path / "m.xml")
-        _compare(_by_openvino(tmp_path / "m.xml", fed), expected)
+        _compare(_by_openvino(tmp_path / "m.xml", inputs), expected)
 
 
 def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -54,11 +54,11 @@ def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
-def _by_openvino(path: Path, fed: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _by_openvino(path: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
     ov = pytest.importorskip("openvino")
     core = ov.Core()
     compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    results = compiled([fed[port.any_name] for port in compiled.inputs])
+    results = compiled([inputs[port.any_name] for port in compiled.inputs])
     return [results[port] for port in compiled.outputs]
 
 
@@ -67,17 +67,17 @@ def _types(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
-def test_what_ir_can_say_is_one_layer(operator: str) -> None:
-    """Weights are put in order when the model is converted: no operation is left of that."""
+def test_options_that_ir_has_give_one_layer(operator: str) -> None:
+    """Weights are reordered during conversion, so that no operation for it remains."""
     types = _types(f"{operator}, bidirectional, every input")
     assert f"{operator}Sequence" in types
     assert not types & {"TensorIterator", "Split", "Concat"}
 
 
 def test_the_size_of_the_state_is_that_of_its_weights() -> None:
-    model, fed = ROWS["GRU, forward"].model()
+    model, inputs = ROWS["GRU, forward"].model()
     del model.graph.node[0].attribute[:]
-    results = list(irexec.compile_model(converters.convert(model))(fed).values())
+    results = list(irexec.compile_model(converters.convert(model))(inputs).values())
     _compare(results, _expected("GRU, forward"))
 
 
@@ -87,18 +87,18 @@ def test_directions_that_differ_are_two_layers() -> None:
 
 
 def test_a_constant_state_with_batches_first_is_cut_by_its_directions() -> None:
-    """The same network as the recorded one, whose time comes first."""
+    """The same network as the recorded one, which has time first."""
     name = "RNN, each direction has its own activation"
     row = ROWS[name]
     model, _ = row._replace(attributes={**row.attributes, "layout": 1}).model()
-    fed = {key: array if key == "sequence_lens" else array.swapaxes(0, 1) for key, array in row.model()[1].items()}
-    model.graph.initializer.append(numpy_helper.from_array(fed.pop("initial_h"), "initial_h"))
+    inputs = {key: array if key == "sequence_lens" else array.swapaxes(0, 1) for key, array in row.model()[1].items()}
+    model.graph.initializer.append(numpy_helper.from_array(inputs.pop("initial_h"), "initial_h"))
     model.graph.input.remove(next(info for info in model.graph.input if info.name == "initial_h"))
-    y, state = irexec.compile_model(converters.convert(model))(fed).values()
+    y, state = irexec.compile_model(converters.convert(model))(inputs).values()
     _compare([y.transpose(1, 2, 0, 3), state.swapaxes(0, 1)], _expected(name))
 
 
-def test_what_ir_cannot_say_is_a_loop() -> None:
+def test_options_that_ir_lacks_give_a_loop() -> None:
     assert "TensorIterator" in _types("LSTM, peepholes")
     assert "LSTMSequence" not in _types("LSTM, peepholes")
 
@@ -113,11 +113,11 @@ _REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("says", _REFUSED)
-def test_refuses(says: str) -> None:
+@pytest.mark.parametrize("message", _REFUSED)
+def test_refuses(message: str) -> None:
     with pytest.raises(irexec.ConversionError, match="node 'node'") as caught:
-        converters.convert(_refused(_REFUSED[says]))
-    assert says in str(caught.value)
+        converters.convert(_refused(_REFUSED[message]))
+    assert message in str(caught.value)
 
 
 def _refused(attributes: dict[str, Any]) -> onnx.ModelProto:

@@ -26,7 +26,7 @@ def test_ids_are_unique() -> None:
 def test_row(row: Row, optimize: bool) -> None:
     read = io.read_text(*io.write_text(converters.convert(row.model())))
     assert [finding for finding in irexec.validate(read) if finding.severity == "error"] == []
-    _compare(row, irexec.compile_model(read, optimize=optimize)(row.fed))
+    _compare(row, irexec.compile_model(read, optimize=optimize)(row.feeds))
 
 
 # Part of every message about a size that an operator needs to be translated.
@@ -43,7 +43,7 @@ def test_row_of_unknown_sizes(row: Row) -> None:
     except irexec.ConversionError as error:
         assert re.search(_UNKNOWN, str(error)), error
         return
-    _compare(row, irexec.compile_model(converted)(row.fed))
+    _compare(row, irexec.compile_model(converted)(row.feeds))
 
 
 def _compare(row: Row, results: irexec.Outputs) -> None:

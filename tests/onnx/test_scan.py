@@ -15,7 +15,7 @@ SCANNED = {
 
 
 def _running(order: str, then: str) -> tuple[str, list[np.ndarray]]:
-    """A plain network over time as a Scan, whose matrix comes from around it."""
+    """A recurrent network as a Scan, with a captured weight matrix."""
     graph = f"""g (float[2, 3] h, float[4, 2, 3] x, float[3, 3] r) => (float[2, 3] last, float[4, 2, 3] all) {{
         last, all = Scan (h, x) <num_scan_inputs = 1, body = b (float[2, 3] s, float[2, 3] t) => (float[2, 3] s2, float[2, 3] o) {{
             m = MatMul (s, r)
@@ -38,7 +38,7 @@ ROWS = [
         for then in ("Relu", "Tanh")
     ),
     Row(
-        "scan, axes and directions of several, and an output that is no state",
+        "scan, axes and directions of several, and an output that is not a state",
         """g (float[2] s, float[2, 4] x, float[4, 2] z) => (float[2] last, float[2, 4] up, float[4, 2] down, float[4] sums) {
             last, up, down, sums = Scan (s, x, z) <num_scan_inputs = 2, scan_input_axes = [-1, 0], scan_input_directions = [0, 1],
                 scan_output_axes = [-1, 0, 0], scan_output_directions = [0, 1, 0], body = b (float[2] v, float[2] p, float[2] q) => (float[2] w, float[2] o1, float[2] o2, float o3) {
@@ -60,7 +60,7 @@ ROWS = [
         [-f32([[1, 2], [3, 4], [5, 6]])],
     ),
     Row(
-        "scan, sizes that are known only when it runs",
+        "scan, sizes that are known at run time",
         """g (float[b] s, float[n, b] x) => (float[b] last, float[n, b] all) {
             last, all = Scan (s, x) <num_scan_inputs = 1, body = b (float[b] v, float[b] p) => (float[b] w, float[b] o) {
                 w = Add (p, v)
@@ -203,6 +203,6 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize("says", _REFUSED)
-def test_refuses(says: str) -> None:
-    check_refused(_REFUSED[says], says)
+@pytest.mark.parametrize("message", _REFUSED)
+def test_refuses(message: str) -> None:
+    check_refused(_REFUSED[message], message)

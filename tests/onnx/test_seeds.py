@@ -1,4 +1,4 @@
-"""The worked examples of the seed documents, from ONNX through IR text; also as ONNX Runtime's channels-last operators."""
+"""The worked examples of the seed documents, converted, written, read and run; also as channels-last operators of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     converted = converters.convert(model)
     assert irexec.validate(converted) == []
     read = io.read_text(*io.write_text(converted))
-    plain, fast = (irexec.compile_model(read, optimize=optimize)([x])[0] for optimize in (False, True))
-    np.testing.assert_allclose(fast, plain, rtol=1e-5)
-    return plain
+    reference, fast = (irexec.compile_model(read, optimize=optimize)([x])[0] for optimize in (False, True))
+    np.testing.assert_allclose(fast, reference, rtol=1e-5)
+    return reference
 
 
 def _last(array: np.ndarray) -> np.ndarray:
@@ -80,5 +80,5 @@ def test_the_upsampling_layer_validates_clean() -> None:
     model = io.read_text(upsampling_model())
     assert irexec.validate(model) == []
     compiled = irexec.compile_model(model)
-    fed = [np.zeros([int(size) for size in port.shape or () if isinstance(size, int)], np.float32) for port in compiled.inputs]
-    assert compiled(fed)[0].shape[-2:] == (447, 447)
+    inputs = [np.zeros([int(size) for size in port.shape or () if isinstance(size, int)], np.float32) for port in compiled.inputs]
+    assert compiled(inputs)[0].shape[-2:] == (447, 447)

@@ -1,4 +1,4 @@
-"""The suites that the onnx wheel holds as files: models of PyTorch's operators and layers, and the simple ones."""
+"""The test suites in files of the onnx wheel: models of PyTorch's operators and layers, and simple ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irexec import io
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 _MODELS = sorted(path for suite in ("pytorch-operator", "pytorch-converted", "simple") for path in (_DATA / suite).glob("*/model.onnx"))
-# Training and StringNormalizer are in no opset of IR.
+# IR has neither training nor StringNormalizer.
 _NOT_IN_IR = ("test_gradient", "test_strnorm")
 
 

@@ -183,7 +183,7 @@ class Scores:
         return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
-        """Queries and keys, each times the square factor of the scale."""
+        """Queries and keys, each times the square root of the scale."""
         b = self.b
         if self.scale is not None:
             factor = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))

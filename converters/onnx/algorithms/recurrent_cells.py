@@ -190,21 +190,21 @@ def loop_over_time(
     recurrence = b.emit("Squeeze", r, [0])
     lengths_column = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
 
-    def iteration(frame: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
-        inner = frame.inner
+    def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
+        inner = builder.inner
         gates = inner.emit("Squeeze", parts[0], [1])
         split = inner.emit("Split", gates, inner.constant(1), num_splits=gate_rows // size) if gate_rows > size else [gates]
-        last = None if last_bias is None else Expression(inner, frame.captured(last_bias))
-        peephole_parts = [] if peepholes is None else inner.emit("Split", frame.captured(peepholes), inner.constant(1), num_splits=3)
+        last = None if last_bias is None else Expression(inner, builder.captured(last_bias))
+        peephole_parts = [] if peepholes is None else inner.emit("Split", builder.captured(peepholes), inner.constant(1), num_splits=3)
         work = Gates(
-            [Expression(inner, gate) for gate in split], Expression(inner, frame.captured(recurrence)), last,
+            [Expression(inner, gate) for gate in split], Expression(inner, builder.captured(recurrence)), last,
             [Expression(inner, part) for part in peephole_parts], functions, clip, input_forget,
         )  # fmt: skip
         old = [Expression(inner, state) for state in given]
         new = cell(work, old)
         y = new[0]
         if lengths_column is not None:
-            is_within = Expression(inner, parts[1]) < Expression(inner, frame.captured(lengths_column))
+            is_within = Expression(inner, parts[1]) < Expression(inner, builder.captured(lengths_column))
             new = [is_within.select(one, before) for one, before in zip(new, old, strict=True)]
             y = is_within.select(y, Expression(inner, inner.constant(0, y.value)))
         return IterationResult(

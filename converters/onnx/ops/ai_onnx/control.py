@@ -24,18 +24,18 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
     known = b.known(cond)
     if known is not None and known.size == 1:
         return tuple(b.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
-    inputs, frames = [cond], {}
+    inputs, builders = [cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
-        frames[name] = frame = BodyBuilder(b, inputs, reserved=1)
-        outputs = frame.inner.subgraph(graph)
-        kinds.append([frame.inner.element(value) for value in outputs])
+        builders[name] = builder = BodyBuilder(b, inputs, reserved=1)
+        outputs = builder.inner.subgraph(graph)
+        kinds.append([builder.inner.element(value) for value in outputs])
         for i, value in enumerate(outputs):
-            frame.result(value, i)
+            builder.result(value, i)
     if kinds[0] != kinds[1]:
         types = [", ".join(map(str, kind)) or "nothing" for kind in kinds]
         raise OpError(f"its branches give {types[0]} and {types[1]}")
-    outputs_of_both: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: frame.body() for name, frame in frames.items()})
+    outputs_of_both: tuple[Value, ...] = b.emit("If", *inputs, bodies={name: builder.body() for name, builder in builders.items()})
     return outputs_of_both
 
 
@@ -56,12 +56,12 @@ def loop(
     inside = np.ones(b.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
-    def iteration(frame: BodyBuilder, states: list[Value], number: list[Value]) -> IterationResult:
+    def iteration(builder: BodyBuilder, states: list[Value], iteration_index: list[Value]) -> IterationResult:
         given = iter(states)
         initial_values = [next(given) if isinstance(one, Value) else LoopSequence() for one in initial]
-        condition_out, *outputs = frame.inner.subgraph_values(body, [*number, frame.inner.constant(inside), *initial_values])
+        condition_out, *outputs = builder.inner.subgraph_values(body, [*iteration_index, builder.inner.constant(inside), *initial_values])
         last, parts = _body_outputs(outputs, initial)
-        return IterationResult(last, [_as_slice(frame.inner, value, IterationSlice(0)) for value in parts], _tensor(condition_out))
+        return IterationResult(last, [_as_slice(builder.inner, value, IterationSlice(0)) for value in parts], _tensor(condition_out))
 
     tensors = [one for one in initial if isinstance(one, Value)]
     outputs = build_loop(b, tensors, [], iteration, bounds=(_trip_limit(b, trip_count), first), counter=counter)
@@ -147,8 +147,8 @@ def _scan(
     output_slices: Sequence[IterationSlice],
     body: GraphProto,
 ) -> tuple[Value, ...]:
-    def iteration(frame: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
-        inner = frame.inner
+    def iteration(builder: BodyBuilder, given: list[Value], parts: list[Value]) -> IterationResult:
+        inner = builder.inner
         whole = [inner.emit("Squeeze", value, [part.axis]) for value, (_, part) in zip(parts, sliced, strict=True)]
         outputs = inner.subgraph(body, [*given, *whole])
         count = len(given)
@@ -171,8 +171,8 @@ def scan_8(
     lengths = [] if sequence_lens is None else [b.convert(sequence_lens, I64)]
     sliced = [(value, IterationSlice(0)) for value in [*initial, *scanned, *lengths]]
 
-    def iteration(frame: BodyBuilder, _: list[Value], parts: list[Value]) -> IterationResult:
-        inner = frame.inner
+    def iteration(builder: BodyBuilder, _: list[Value], parts: list[Value]) -> IterationResult:
+        inner = builder.inner
         one = [inner.emit("Squeeze", value, [0]) for value in parts[: len(inputs)]]
         states, rows = one[: len(initial)], one[len(initial) :]
         length = parts[-1] if lengths else None

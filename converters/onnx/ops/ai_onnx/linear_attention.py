@@ -39,8 +39,8 @@ def linear_attention(
     if delta and beta is not None:
         sliced.append(_split_last(b, beta, [-1, 1, 1]))
 
-    def iteration(frame: BodyBuilder, states: list[Value], parts: list[Value]) -> IterationResult:
-        inner = frame.inner
+    def iteration(builder: BodyBuilder, states: list[Value], parts: list[Value]) -> IterationResult:
+        inner = builder.inner
         now = [Expression(inner, inner.emit("Squeeze", part, [1])) for part in parts]
         state = _updated(Expression(inner, states[0]), now[1:], gated, delta)
         read = now[0] @ state * factor

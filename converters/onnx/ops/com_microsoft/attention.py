@@ -28,23 +28,23 @@ def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: f
 def _raw_mask(b: Context, given: Value, key: Value) -> Expression:
     """Which keys are used, (batch, 1, 1 or length, keys): from one value per key, or the lengths or ends and starts of samples."""
     rank = b.rank(given, "the mask")
-    value = Expression(b, b.convert(given, I64))
+    mask = Expression(b, b.convert(given, I64))
     if rank == 1:
-        return _by_length(b, value, key)
+        return _by_length(b, mask, key)
     if rank == 4:
         raise ConversionError(f"a mask of shape {b.fact(given)} cannot be converted", unsupported=True)
-    return (value > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
+    return (mask > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
 
 
-def _by_length(b: Context, value: Expression, key: Value) -> Expression:
+def _by_length(b: Context, bounds: Expression, key: Value) -> Expression:
     """One value per sample is the end of its keys; two are the ends and then the starts of all samples."""
-    batch, count = b.sizes(key)[0], b.sizes(value.value)[0]
+    batch, count = b.sizes(key)[0], b.sizes(bounds.value)[0]
     along = positions(b, key, 2)
     if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
-        return along < value.unsqueeze(1, 2, 3)
+        return along < bounds.unsqueeze(1, 2, 3)
     if count != 2 * batch:
         raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
-    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", value.value, b.constant(0), num_splits=2))
+    ends, starts = (Expression(b, part).unsqueeze(1, 2, 3) for part in b.emit("Split", bounds.value, b.constant(0), num_splits=2))
     return (along < ends) & (along >= starts)
 
 
@@ -106,7 +106,7 @@ def _from_projected(
 
 
 def _before(b: Context, key: Value, query: Value) -> Expression:
-    """The value of keys before the first query."""
+    """The number of keys before the first query."""
     return Expression(b, b.size(key, 2)) - Expression(b, b.size(query, 2))
 
 
@@ -274,7 +274,7 @@ def _grouped(
 ) -> tuple[Value, ...]:  # fmt: skip
     count = b.sizes(query)[1]
     if not isinstance(count, int):
-        raise OpError(f"the value of heads of {b.fact(query)} is not known")
+        raise OpError(f"the number of heads of {b.fact(query)} is not known")
     heads = Heads(query, *(repeat_heads(b, cache, count, kv_num_heads) for cache in caches))
     mask = Mask()
     # A query always sees its own key.

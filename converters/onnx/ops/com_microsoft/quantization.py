@@ -64,14 +64,14 @@ def _single(b: Context, parts: tuple[Value, Value, Value | None, Value, Value | 
 
 @translates("QLinearSigmoid", domain=COM_MICROSOFT)
 def qlinear_sigmoid(b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None) -> Value:
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("Sigmoid", dequantized_x))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("Sigmoid", values))
 
 
 @translates("QLinearLeakyRelu", domain=COM_MICROSOFT)
 def qlinear_leaky_relu(
     b: Context, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None, *, alpha: float = 0.01
 ) -> Value:
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: leaky_relu(b, dequantized_x, alpha=alpha))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: leaky_relu(b, values, alpha=alpha))
 
 
 @translates("QLinearSoftmax", domain=COM_MICROSOFT)
@@ -81,9 +81,7 @@ def qlinear_softmax(
     """Softmax of opset 13 and later."""
     if opset < 13:
         raise ConversionError(f"the softmax of opset {opset} cannot be converted", unsupported=True)
-    return _single(
-        b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("Softmax", dequantized_x, axis=b.axis(axis, dequantized_x))
-    )
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("Softmax", values, axis=b.axis(axis, values)))
 
 
 def _channels_first(b: Context, x: Value, channels_last: int, emit: Callable[[Value], Value]) -> Value:
@@ -96,7 +94,7 @@ def qlinear_global_average_pool(
 ) -> Value:
     first = 1 if channels_last else 2
     axes = list(range(first, first + b.rank(x) - 2))
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: b.emit("ReduceMean", dequantized_x, axes, keep_dims=True))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: b.emit("ReduceMean", values, axes, keep_dims=True))
 
 
 @translates("QLinearAveragePool", domain=COM_MICROSOFT)
@@ -111,7 +109,7 @@ def qlinear_average_pool(
             strides=strides,
         )  # fmt: skip
 
-    return _single(b, (x, x_scale, x_zero, scale, zero), lambda dequantized_x: _channels_first(b, dequantized_x, channels_last, pooled))
+    return _single(b, (x, x_scale, x_zero, scale, zero), lambda values: _channels_first(b, values, channels_last, pooled))
 
 
 @translates("QLinearConcat", domain=COM_MICROSOFT)
@@ -193,14 +191,14 @@ def matmul_n_bits(
         raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
     blocks = -(-K // block_size)
     kind = b.element(x)
-    dequantized_x = b.convert(_packed(b, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
+    unscaled = b.convert(_packed(b, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
     zero = b.constant(2.0 ** (bits - 1), kind)
     if zero_points is not None:
         zero = _zero_points(b, zero_points, element(f"u{bits}"), N, blocks, kind)
     scale = b.convert(b.reshape(scales, [N, blocks, 1]), kind)
     if g_idx is not None:
         raise ConversionError("weights reordered by g_idx cannot be converted", unsupported=True)
-    level = b.emit("Multiply", b.emit("Subtract", dequantized_x, zero), scale)
+    level = b.emit("Multiply", b.emit("Subtract", unscaled, zero), scale)
     weights = b.emit("Reshape", level, [N, blocks * block_size], special_zero=False)
     if blocks * block_size != K:
         weights = b.emit("Slice", weights, [0], [K], [1], [1])
@@ -221,13 +219,13 @@ def _packed(b: Context, value: Value, kind: Element, shape: tuple[int, ...]) -> 
     return b.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
 
 
-def _zero_points(b: Context, zero_points: Value, kind: Element, rows: int, blocks: int, dequantized_x: Element) -> Value:
+def _zero_points(b: Context, zero_points: Value, kind: Element, rows: int, blocks: int, wide: Element) -> Value:
     """Zero points: floats, or packed with each row padded to whole bytes."""
     if b.element(zero_points) is not U8:
-        return b.convert(b.reshape(zero_points, [rows, blocks, 1]), dequantized_x)
+        return b.convert(b.reshape(zero_points, [rows, blocks, 1]), wide)
     per_byte = 8 // kind.bits
     padded = -(-blocks // per_byte) * per_byte
-    found = b.convert(_packed(b, zero_points, kind, (rows, padded, 1)), dequantized_x)
+    found = b.convert(_packed(b, zero_points, kind, (rows, padded, 1)), wide)
     return found if padded == blocks else b.emit("Slice", found, [0], [blocks], [1], [1])
 
 
@@ -241,7 +239,7 @@ def qlinear_reduce_mean(
     return _single(
         b,
         (x, x_scale, x_zero, scale, zero),
-        lambda dequantized_x: b.emit("ReduceMean", dequantized_x, normal_axes, keep_dims=bool(keepdims)),
+        lambda values: b.emit("ReduceMean", values, normal_axes, keep_dims=bool(keepdims)),
     )
 
 
@@ -272,7 +270,7 @@ def gather_block_quantized(
     b: Context, data: Value, indices: Value, scales: Value, zero_points: Value | None = None, *, bits: int = 4, block_size: int = 128,
     gather_axis: int = 0, quantize_axis: int = 1,
 ) -> Value:  # fmt: skip
-    """Slices of data with a scale per block normal_quantize_axis an axis; a byte holds several values of the last axis."""
+    """Slices of data with a scale per block of an axis; a byte holds several values of the last axis."""
     rank = b.rank(data)
     first, normal_quantize_axis = b.axis(gather_axis, rank), b.axis(quantize_axis, rank)
     if first == normal_quantize_axis:
@@ -295,7 +293,7 @@ def gather_block_quantized(
 
 
 def _unpacked(b: Context, data: Value, bits: int, shape: tuple[int, ...] | None = None) -> Value:
-    """Bytes as values of ``bits`` normal_quantize_axis the last axis, whose last byte may be partly used."""
+    """Bytes as values of ``bits`` along the last axis, whose last byte may be partly used."""
     if bits == 8:
         return data
     *leading, last = b.static(data, "packed data")

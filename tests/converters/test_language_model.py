@@ -1,4 +1,4 @@
-"""A decoder as the exporters of language models write it: prompt and steps give the same as everything at once, at any length."""
+"""A decoder as exporters of language models write it: prompt and single steps give the same as the whole sequence at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _constants() -> dict[str, np.ndarray]:
     }
 
 
-def test_prompt_and_steps_are_one() -> None:
+def test_prompt_and_single_steps() -> None:
     text = _GRAPH.replace("a, b, sum2", ", , sum2")
     compiled = irexec.compile_model(converters.convert(model_of(text, 17, **_constants())))
     ids = np.array([[3, 1, 4, 1, 5, 9], [2, 7, 1, 8, 2, 8]])

@@ -1,4 +1,4 @@
-"""Nine published networks inside the onnx package: converted, validated, run, written and read again."""
+"""Nine published networks of the onnx package: converted, validated, written, read and run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 _NETWORKS = sorted(path.stem for path in _FOLDER.glob("light_*.onnx"))
 
 
-# Its 1000 equal scores are 9.5e9, where neighbouring f32 numbers are 1024 apart: the CPU plugin rounds some of them up, and
-# its Softmax makes 0 of the others. The scores themselves are compared.
+# Its 1000 equal scores are 9.5e9, where adjacent f32 values differ by 1024: the CPU plugin rounds some of them up, and
+# its Softmax gives 0 for the others. The scores themselves are compared.
 _ILL_CONDITIONED = {"light_squeezenet"}
 
 
@@ -32,7 +32,7 @@ def network(request: pytest.FixtureRequest) -> tuple[str, irexec.Model]:
 
 
 def _input(model: irexec.Model) -> dict[str, np.ndarray]:
-    """What the package's own generator of the expected outputs feeds: 0, 1, 2, ... over the number of elements."""
+    """The inputs with which the package's expected outputs were made: 0, 1, 2, ... over the number of elements."""
     port = model.inputs[0]
     shape = tuple(int(size) for size in port.shape or () if isinstance(size, int))
     count = int(np.prod(shape))
@@ -65,15 +65,15 @@ def test_openvino_loads_it_and_agrees(network: tuple[str, irexec.Model], tmp_pat
     irexec.save_model(model, tmp_path / "m.xml")
     core, options = ov.Core(), {"INFERENCE_PRECISION_HINT": "f32"}
     theirs = core.read_model(tmp_path / "m.xml")
-    fed = _input(model)
+    inputs = _input(model)
     if name not in _ILL_CONDITIONED:
-        result = core.compile_model(theirs, "CPU", options)(list(fed.values()))[0]
-        np.testing.assert_allclose(irexec.compile_model(model)(fed)[0], result, rtol=1e-3, atol=1e-7)
+        result = core.compile_model(theirs, "CPU", options)(list(inputs.values()))[0]
+        np.testing.assert_allclose(irexec.compile_model(model)(inputs)[0], result, rtol=1e-3, atol=1e-7)
     scores = [node.input_value(0) for node in theirs.get_ordered_ops() if node.get_type_name() == "Softmax"]
     if not scores:
         return
     before = next(node.inputs[0] for node in model.nodes if node.type == "Softmax")
     cut = ov.Model([scores[0]], theirs.get_parameters(), "cut")
-    result = core.compile_model(cut, "CPU", options)(list(fed.values()))[0]
+    result = core.compile_model(cut, "CPU", options)(list(inputs.values()))[0]
     assert before is not None
-    np.testing.assert_allclose(irexec.compile_model(model).values(fed, [before])[0], result, rtol=1e-3)
+    np.testing.assert_allclose(irexec.compile_model(model).values(inputs, [before])[0], result, rtol=1e-3)
