@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Constant, constant_value
+from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AttributeShape
 from irexec.schema.inputs import AnyTensor
@@ -25,7 +24,7 @@ def parameter_1(*, element_type: Element | None, shape: AttributeShape) -> np.nd
 
 
 @parameter_1.shape_rule
-def _parameter_1_shape(*, element_type: Element | None, shape: Any) -> Fact:
+def _parameter_1_shape(*, element_type: Element | None, shape: PartialShape) -> Fact:
     return Fact(element_type, shape)
 
 
@@ -39,7 +38,7 @@ def constant_1(*, element_type: Element, shape: AttributeShape, constant: Consta
 
 
 @constant_1.shape_rule
-def _constant_1_shape(*, element_type: Element, shape: Any, constant: Constant) -> Fact:
+def _constant_1_shape(*, element_type: Element, shape: PartialShape, constant: Constant) -> Fact:
     return Fact(constant.element, constant.shape)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from irexec.dtypes.elements import Element
@@ -26,7 +24,7 @@ def read_value_3(init_value: AnyTensor, *, variable_id: str, variables: Variable
 
 
 @read_value_3.shape_rule
-def _read_value_3_shape(init_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _read_value_3_shape(init_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
     """The specification has every Assign of the variable give the type and shape of ``init_value``."""
     return Fact(init_value.element, init_value.shape)
 
@@ -61,7 +59,7 @@ def _read_value_6_shape(
     variable_id: str,
     variable_type: Element | None = None,
     variable_shape: AttributeShape = None,
-    variables: Any,
+    variables: Variables,
 ) -> Fact:
     if init_value is None:
         return Fact(variable_type, variable_shape)
@@ -82,7 +80,7 @@ def assign_3(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
 
 
 @assign_3.shape_rule
-def _assign_3_shape(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _assign_3_shape(new_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
     return Fact(new_value.element, new_value.shape)
 
 
@@ -94,5 +92,5 @@ def assign_6(new_value: AnyTensor, *, variable_id: str, variables: Variables) ->
 
 
 @assign_6.shape_rule
-def _assign_6_shape(new_value: Fact, *, variable_id: str, variables: Any) -> Fact:
+def _assign_6_shape(new_value: Fact, *, variable_id: str, variables: Variables) -> Fact:
     return Fact(new_value.element, new_value.shape)
