@@ -32,6 +32,10 @@ class NotAnExample(Exception):
     """A block that a page may not have: it could not be checked."""
 
 
+class FailedExample(Exception):
+    """A command failed or a Python block ended in an exception, which no page may show as its output by chance."""
+
+
 @dataclass(frozen=True)
 class Result:
     """What came of one command or Python block.
@@ -103,6 +107,8 @@ class _Runner:
         self._folder = folder
         self._is_guide = is_guide
         self._names: dict[str, Any] = {"__name__": "__main__"}
+        # A guide's tree comes before whatever is installed; the processes of a page import this one.
+        self._variables = {"PYTHONPATH": str(folder if is_guide else ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def command(self, text: str) -> str:
         """The output of one command; ``; echo $?`` behind it adds the exit code."""
@@ -120,20 +126,28 @@ class _Runner:
         if name not in runs:
             raise NotAnExample(f"{text!r}: only {', '.join(runs)} are run")
         output, code = runs[name](arguments)
-        # A test that fails must not pass for the "..." of a page.
-        failed = f"exit code {code}\n" if code and name != "irexec" else ""
-        return f"{output}{code}\n" if separator else output + failed
+        # 1 means findings or a difference, which pages show; no page shows by chance that a command fails.
+        if not separator and code > (name == "irexec"):
+            raise FailedExample(f"{text!r} ended with exit code {code}; a page that means to show that adds '; echo $?'\n{output}")
+        return f"{output}{code}\n" if separator else output
 
     def python(self, source: str) -> str:
-        """What a Python block prints; blocks of one page share their names."""
+        """What a Python block prints; blocks of one page share their names, but for those of a guide.
+
+        Raises:
+            FailedExample: it ended in an exception.
+        """
         if self._is_guide:
-            return self._python_process(["-c", source])[0]
+            output, code = self._python_process(["-c", source])
+            if code:
+                raise FailedExample(output)
+            return output
         printed = io.StringIO()
-        with terminal(), contextlib.redirect_stdout(printed):
+        with terminal(**self._variables), contextlib.redirect_stdout(printed):
             try:
                 exec(compile(source, "<page>", "exec"), self._names)
-            except Exception:
-                printed.write(traceback.format_exc(limit=-2))
+            except Exception as error:
+                raise FailedExample("".join(traceback.format_exception(error, limit=-2))) from error
         return printed.getvalue()
 
     def _irexec(self, arguments: list[str]) -> tuple[str, int]:
@@ -142,10 +156,8 @@ class _Runner:
         return show(arguments)
 
     def _python_process(self, arguments: list[str]) -> tuple[str, int]:
-        with terminal():
-            # A guide's tree comes before whatever is installed; a page's scripts import this one.
-            path = str(self._folder if self._is_guide else ROOT)
-            environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        with terminal(**self._variables):
+            environment = dict(os.environ)
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self._folder,

@@ -32,10 +32,11 @@ def show(arguments: list[str]) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def terminal() -> Iterator[None]:
-    """The environment of a plain terminal of 80 columns."""
-    before = {name: os.environ.get(name) for name in (*_ENVIRONMENT, *_UNSET)}
-    os.environ.update(_ENVIRONMENT)
+def terminal(**variables: str) -> Iterator[None]:
+    """The environment of a plain terminal of 80 columns, with these variables set too."""
+    changed = {**_ENVIRONMENT, **variables}
+    before = {name: os.environ.get(name) for name in (*changed, *_UNSET)}
+    os.environ.update(changed)
     for name in _UNSET:
         os.environ.pop(name, None)
     try:

@@ -12,7 +12,7 @@ import pytest
 from tests.docs.diffs import DoesNotApply, apply
 from tests.docs.matching import matches, normal
 from tests.docs.pages import ROOT, Block, blocks, commands, pages
-from tests.docs.running import NotAnExample, run_page
+from tests.docs.running import FailedExample, NotAnExample, run_page
 from tests.docs.update import updated
 
 # Python, console and diff blocks are run. The rest shows outputs, formats and lines for a shell (test_shell_lines).
@@ -118,9 +118,11 @@ def test_python_blocks_share_names_and_their_output_follows(tmp_path: Path) -> N
     assert [(result.shown, result.actual) for result in run_page(page, tmp_path)] == [(None, ""), ("2\n", "2\n")]
 
 
-def test_an_exception_in_a_python_block_is_an_output(tmp_path: Path) -> None:
-    (result,) = run_page("```python\n1 / 0\n```\n", tmp_path)
-    assert not matches(result.shown or "", result.actual)
+@pytest.mark.parametrize("caption", ["", ":caption: note.txt\n\n"])
+def test_an_exception_in_a_python_block_is_never_an_output(caption: str, tmp_path: Path) -> None:
+    page = f"```{{code-block}} text\n{caption}x\n```\n```python\n1 / 0\n```\n\n```text\n...\n```\n"
+    with pytest.raises(FailedExample, match="ZeroDivisionError"):
+        list(run_page(page, tmp_path))
 
 
 def test_exit_codes_are_shown_by_echo(tmp_path: Path) -> None:
@@ -128,9 +130,10 @@ def test_exit_codes_are_shown_by_echo(tmp_path: Path) -> None:
     assert result.actual.endswith("\n3\n")
 
 
-def test_a_python_command_that_fails_is_seen(tmp_path: Path) -> None:
-    (result,) = run_page('```console\n$ python -c "exit(1)"\n...\n```\n', tmp_path)
-    assert result.actual.endswith("exit code 1\n")
+@pytest.mark.parametrize("command", ['python -c "exit(1)"', "irexec inspect missing.xml"])
+def test_a_command_that_fails_is_never_shown_by_chance(command: str, tmp_path: Path) -> None:
+    with pytest.raises(FailedExample, match="exit code"):
+        list(run_page(f"```console\n$ {command}\n...\n```\n", tmp_path))
 
 
 @pytest.mark.parametrize("command", ["rm -r samples", "irexec ops; echo $?; irexec ops"])
