@@ -1,6 +1,6 @@
 """Running a page: its commands and Python blocks in order, in a folder of its own.
 
-A page without captions runs in a folder that holds samples/. A page whose blocks have file names as captions is a guide:
+A page without captions runs in a folder that holds the sample models. A page whose blocks have file names as captions is a guide:
 it runs in a copy of the source tree, into which those blocks are written, or applied where they are diffs.
 """
 
@@ -25,6 +25,7 @@ from tests.docs.pages import ROOT, Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
 
 _TREE = ("irexec", "converters", "tests", "samples", "pyproject.toml", "README.md")
+_MODELS = ("samples", "tests/data/execution_graphs")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "networks", ".*")
 
 
@@ -80,7 +81,7 @@ def run_page(text: str, folder: Path) -> Iterator[Result]:
 
 
 def _fill(folder: Path, is_guide: bool) -> None:
-    for name in _TREE if is_guide else ("samples",):
+    for name in _TREE if is_guide else _MODELS:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=_LEFT_OUT)
@@ -111,7 +112,12 @@ class _Runner:
         self._variables = {"PYTHONPATH": str(folder if is_guide else ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def command(self, text: str) -> str:
-        """The output of one command; ``; echo $?`` behind it adds the exit code."""
+        """The output of one command; ``; echo $?`` behind it adds the exit code.
+
+        Raises:
+            NotAnExample: it is not a command that can be run here.
+            FailedExample: it failed, and the page does not say that it does.
+        """
         line, separator, rest = text.partition("; echo $?")
         if rest.strip():
             raise NotAnExample(f"{text!r}: nothing may follow 'echo $?'")

@@ -44,6 +44,12 @@ def test_every_block_has_a_language_that_is_checked(path: Path) -> None:
     assert found <= _RUN | _SHOWN
 
 
+@pytest.mark.parametrize("path", _pages_with_examples(), ids=_id)
+def test_no_output_leaves_everything_open(path: Path) -> None:
+    consoles = [block for block in blocks(path.read_text("utf-8")) if block.language == "console"]
+    assert [command.words for block in consoles for command in commands(block) if command.output == ("...",)] == []
+
+
 def _shell_lines() -> list[tuple[str, str]]:
     return [
         (_id(path), line.partition("  #")[0])

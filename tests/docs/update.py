@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.docs.matching import matches, normal
 from tests.docs.pages import pages
-from tests.docs.running import run_page
+from tests.docs.running import FailedExample, run_page
 
 
 def updated(text: str, folder: Path) -> str:
@@ -33,7 +33,11 @@ def main(names: list[str]) -> None:
     for path in [Path(name).resolve() for name in names] or pages():
         text = path.read_text("utf-8")
         with tempfile.TemporaryDirectory() as folder:
-            changed = updated(text, Path(folder))
+            try:
+                changed = updated(text, Path(folder))
+            except FailedExample as error:
+                print(f"{path}: {error}")
+                continue
         if changed != text:
             path.write_text(changed, "utf-8")
             print(f"{path}: updated")
