@@ -117,6 +117,11 @@ KNOWN: tuple[Known, ...] = (
     Known(("GridSample",), _one_off_in_integers, "what should be whole is cut after it was rounded in another order"),
     Known(("ROIAlign",), _of_no_extent, "the plugin divides by no points at all: a box without extent gives 0, as in the reference"),
     Known(("Gelu",), _values(_odd), "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
+    Known(
+        ("HardSigmoid",),
+        lambda row, text: not row.inputs[1].array.any() and _one_off_in_integers(row, text),
+        "of negative integers and alpha 0 the plugin gives 0, where the formula gives beta",
+    ),
     Known(("HardSigmoid",), lambda row, text: _odd(row, text) and "nan" in text, "the plugin bounds NaN, here it stays NaN"),
     Known(
         (*_BITWISE, "Greater", "GreaterEqual"),
