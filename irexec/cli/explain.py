@@ -23,7 +23,7 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         for number, row in enumerate(rows):
             render.line("\n" * (number > 0) + _text(row))
     else:
-        render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows])
+        render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,))
 
 
 def _row(name: str) -> Code:
@@ -36,6 +36,10 @@ def _row(name: str) -> Code:
 
 
 def _text(row: Code) -> str:
-    meaning = row.meaning[0].upper() + row.meaning[1:]
+    meaning = _sentence(f"{row.meaning[0].upper()}{row.meaning[1:]}.")
     example = "\n".join(f"  {line}" for line in row.example.split("\n"))
-    return f"{row.code} {row.name} ({row.severity})\n{meaning}.\n\nExample:\n{example}\n\nRepair: {row.repair}"
+    return f"{row.code} {row.name} ({row.severity})\n{meaning}\n\nExample:\n{example}\n\n{_sentence(f'Repair: {row.repair}')}"
+
+
+def _sentence(text: str) -> str:
+    return "\n".join(render.fill(text.split(" ")))

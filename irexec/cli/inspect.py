@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from irexec.analysis.execution_graph import description, executed_layers, is_execution_graph, times_by_type
+from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph, times_by_type
 from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
@@ -64,7 +64,7 @@ def _summary(path: str, summary: Summary) -> None:
     render.line(f"{summary.layers} layers of {len(summary.ops)} operations{bodies}")
     render.line(f"{summary.constants} constants, {summary.weight_elements:,} elements, {summary.weight_bytes:,} bytes")
     rows = [("input", *_port(port)) for port in summary.inputs] + [("output", *_port(port)) for port in summary.outputs]
-    render.table(("", "name", "type", "shape", "other names"), rows)
+    render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))
     for sentence in summary.unsupported:
         render.line(f"not supported: {sentence}")
 
@@ -86,7 +86,7 @@ def _layer_lines(layer: LayerLine) -> Iterator[str]:
     for name, fact, text in ports:
         yield f"    {name:{widths[0]}}  {fact:{widths[1]}}  {text}".rstrip()
     if layer.attributes:
-        yield "    " + " ".join(f'{name}="{value}"' for name, value in layer.attributes.items())
+        yield from render.fill((f'{name}="{value}"' for name, value in layer.attributes.items()), "    ")
 
 
 def _weight_table(constants: Sequence[WeightLine]) -> None:
@@ -95,7 +95,7 @@ def _weight_table(constants: Sequence[WeightLine]) -> None:
         (w.id, w.name, w.element, render.sizes(w.shape), w.bytes, w.min, w.max, w.mean, w.std, f"{w.zeros:.1%}", w.not_finite or None)
         for w in constants
     ]
-    render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10))
+    render.table(headers, rows, right=(0, 4, 5, 6, 7, 8, 9, 10), whole=(2, 3))
 
 
 def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool, as_json: bool) -> None:
@@ -117,9 +117,14 @@ def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool,
         render.table(("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2))
     if show_layers:
         render.line()
-        headers = ("id", "layer", "operation", "µs", "type", "kernel", "original layers")
-        rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, ", ".join(e.original)) for e in executed]
+        headers = ("id", "layer", "operation", "µs", "type", "kernel", "fused layers")
+        rows = [(e.id, e.name, e.type, e.microseconds, e.precision, e.kernel, _fused(e)) for e in executed]
         render.table(headers, rows, right=(0, 3))
+
+
+def _fused(layer: ExecutedLayer) -> str:
+    """The layers of the model that the layer was made from, without the one that has its own name."""
+    return ", ".join(name for name in layer.original if name != layer.name)
 
 
 def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, constants: Sequence[WeightLine] | None) -> dict[str, Any]:

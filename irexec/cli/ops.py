@@ -41,7 +41,7 @@ def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
 
 def _details(lines: Sequence[OperationLine]) -> None:
     rows = [(line.type, line.version, ", ".join(line.inputs), ", ".join(line.attributes), line.summary) for line in lines]
-    render.table(("type", "version", "inputs", "attributes", "summary"), rows)
+    render.table(("type", "version", "inputs", "attributes", "summary"), rows, sentences=(2, 3, 4))
 
 
 def _total(found: Coverage) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
@@ -191,6 +192,18 @@ def _assembled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) 
     text = Text.assemble(*(piece if column is None else (piece, styles[column]) for column, piece in pieces))
     text.rstrip()
     return text
+
+
+def fill(parts: Iterable[str], indent: str = "") -> list[str]:
+    """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one line."""
+    width = _width()
+    lines: list[str] = []
+    for part in parts:
+        if lines and (width is None or cell_len(lines[-1]) + 1 + cell_len(part) <= width):
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"{indent}{part}")
+    return lines
 
 
 def _width() -> int | None:

@@ -16,7 +16,7 @@ from irexec.cli.main import run
 from irexec.ir.codes import CODES
 from tests.analysis.test_damage import ROWS as DAMAGES
 
-EXECUTION_GRAPHS = sorted((Path(__file__).parent.parent / "data" / "execution_graphs").glob("*.xml"))
+EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
 Capture = pytest.CaptureFixture[str]
 
 
@@ -123,7 +123,7 @@ def test_an_execution_graph_is_one_finding(path: Path) -> None:
     (finding,) = irexec.validate(irexec.read_model(path))
     assert (finding.code, finding.severity, finding.layer_id) == ("IR007", "info", None)
     assert "29 layers as a device ran them" in finding.message
-    with pytest.raises(irexec.ModelError, match=r"digits\.xml: an execution graph .* run the model that was compiled"):
+    with pytest.raises(irexec.ModelError, match=r"execution_graph\.xml: an execution graph .* run the model that was compiled"):
         irexec.compile_model(irexec.read_model(path))
 
 

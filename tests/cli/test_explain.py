@@ -21,6 +21,17 @@ def test_a_code_is_explained(capsys: Capture) -> None:
     assert "Repair: Write the attribute" in text
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_sentences_are_wrapped_at_words(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    assert run(["explain", "IR103"]) == 0
+    unlimited = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run(["explain", "IR103"]) == 0
+    text = capsys.readouterr().out
+    assert text.split() == unlimited.split()
+    assert max(len(line) for line in text.splitlines() if not line.startswith("  ")) <= width
+
+
 def test_without_a_code_all_are_listed(capsys: Capture) -> None:
     assert run(["explain"]) == 0
     text = capsys.readouterr().out

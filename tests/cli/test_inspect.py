@@ -12,7 +12,7 @@ from irexec.cli.main import run
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
 IRS = ROOT / "tests" / "data" / "openvino"
-EXECUTED = ROOT / "tests" / "data" / "execution_graphs" / "digits.xml"
+EXECUTED = ROOT / "samples" / "execution_graph.xml"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -40,6 +40,15 @@ def test_layers_show_sources_names_and_attributes(capsys: Capture) -> None:
         "output 2  f32[1,128]     dense6.flat",
         'special_zero="true"',
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_attributes_are_wrapped_and_none_is_broken(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = _shown(capsys, DIGITS / "classifier.xml", "--layers", "--weights", "--ops")
+    assert max(map(len, text.splitlines()[3:])) <= width
+    assert text.count('pads_begin="1, 1"') == 2
+    assert text.count('rounding_type="floor"') == 2
 
 
 def test_types_are_spelt_as_in_the_file(capsys: Capture) -> None:
@@ -81,7 +90,7 @@ def test_an_execution_graph(capsys: Capture) -> None:
     assert "29 layers as a device ran them" in text
     # By hand: 8 + 14 + 71 + 14 + 4 + 121 + 6 + 2 + 6 + 2 + 72 + 3 + 6.
     assert "13 layers with a time, 329 µs in all" in text
-    assert "conv0/Convolution, conv0, relu1" in text
+    assert "brgconv_avx512_amx_bf16  conv0, relu1\n" in text
     assert "brgconv_avx512_amx_bf16" in text
 
 

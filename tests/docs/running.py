@@ -25,7 +25,6 @@ from tests.docs.pages import ROOT, Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
 
 _TREE = ("irexec", "converters", "tests", "samples", "pyproject.toml", "README.md")
-_MODELS = ("samples", "tests/data/execution_graphs")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "networks", ".*")
 
 
@@ -81,7 +80,7 @@ def run_page(text: str, folder: Path) -> Iterator[Result]:
 
 
 def _fill(folder: Path, is_guide: bool) -> None:
-    for name in _TREE if is_guide else _MODELS:
+    for name in _TREE if is_guide else ("samples",):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=_LEFT_OUT)
