@@ -47,7 +47,7 @@ def test_agrees_with_openvino(kept: Path, model: irexec.Model) -> None:
 
 
 def test_plain_kernels_agree(kept: Path, model: irexec.Model) -> None:
-    """Without any of the fast ways, on the first run."""
+    """Without any fast kernel, on the first run."""
     compiled = irexec.compile_model(model, optimize=False)
     answers = np.load(kept.with_suffix(".npz"))
     for j, (name, array) in enumerate(compiled(feeds(kept, compiled.inputs)[0]).items()):

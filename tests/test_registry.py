@@ -1,4 +1,4 @@
-"""Completeness: every registered operation has its docstring, its facts rule and rows; the opsets are all there."""
+"""Completeness: every registered operation has its docstring, its shape rule and rows; the opsets are all there."""
 
 from __future__ import annotations
 

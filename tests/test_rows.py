@@ -44,7 +44,7 @@ EXCEPT: dict[tuple[str, str], str] = {
     ("Multinomial", "NaN or infinity"): "a chance is a number",
     ("Proposal", "empty"): "OpenVINO allows no empty batch",
     ("ROIAlignRotated", "NaN or infinity"): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
-    ("RandomUniform", "NaN or infinity"): "no number is drawn between infinities",
+    ("RandomUniform", "NaN or infinity"): "there is no uniform distribution between infinities",
     ("Range", "NaN or infinity"): "refused, and there is a row that says so",
     ("ShapeOf", "NaN or infinity"): "it does not look at numbers",
     ("ShapeOf", "refusal"): "everything has a shape",
@@ -79,11 +79,11 @@ def _choices(definition: OpDef, rows: list[Case]) -> Iterator[str]:
 
 
 def _inputs(definition: OpDef, rows: list[Case]) -> Iterator[str]:
-    for place, spec in enumerate(definition.inputs):
+    for index, spec in enumerate(definition.inputs):
         if spec.optional:
-            if not any(len(row.inputs) > place for row in rows):
+            if not any(len(row.inputs) > index for row in rows):
                 yield f"{spec.name} given"
-            if not any(len(row.inputs) <= place for row in rows):
+            if not any(len(row.inputs) <= index for row in rows):
                 yield f"{spec.name} left out"
         if spec.variadic and len({len(row.inputs) for row in rows}) < 2:
             yield f"{spec.name} of two lengths"
@@ -103,7 +103,7 @@ def _floats(definition: OpDef, rows: list[Case]) -> Iterator[str]:
 
 
 def _takes(row: Case, name: str) -> bool:
-    """Whether the facts rule allows the row's floating-point inputs to be of another type."""
+    """Whether the shape rule allows the row's floating-point inputs to be of another type."""
     if not any(x.element.is_float for x in row.inputs):
         return False
     facts = [Fact(element(name), fact.shape) if fact.element and fact.element.is_float else fact for fact in exact_facts(row)]
@@ -142,9 +142,9 @@ def _is_odd(x: Typed) -> bool:
 
 
 def _axes(definition: OpDef, rows: list[Case]) -> Iterator[str]:
-    for place, spec in enumerate(definition.inputs):
+    for index, spec in enumerate(definition.inputs):
         if spec.name in ("axis", "axes", "reduction_axes"):
-            given = [row.inputs[place].array for row in rows if len(row.inputs) > place]
+            given = [row.inputs[index].array for row in rows if len(row.inputs) > index]
             if not any((array < 0).any() for array in given):
                 yield f"negative {spec.name}"
     for attribute in definition.attributes:

@@ -78,9 +78,9 @@ class Model(ir.Model):
             InputError: there is no such input, or what is given is not a shape.
             NodeError: the graph cannot take the shapes; the model is as it was.
         """
-        wanted = self._wanted(shapes)
-        old = {node: node.attributes.get("shape") for node in wanted}
-        for node, shape in wanted.items():
+        new_shapes = self._new_shapes(shapes)
+        old = {node: node.attributes.get("shape") for node in new_shapes}
+        for node, shape in new_shapes.items():
             node.attributes["shape"] = write_shape(shape)
         try:
             inference = infer_shapes(self, tolerant=tolerant)
@@ -90,7 +90,7 @@ class Model(ir.Model):
             raise
         declare(self, inference)
 
-    def _wanted(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
+    def _new_shapes(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
         inputs = self.inputs
         if not isinstance(shapes, Mapping):
             if len(inputs) != 1:

@@ -126,7 +126,7 @@ class PatchAttributes:
             check(len(values) == 2, f"{what} has length {len(values)}, expected 2: for rows and columns")
 
     def counts(self, spatial: Sequence[Size]) -> tuple[Size, ...]:
-        """The number of patches along each axis; none fit into less than a patch, which is no error here."""
+        """The number of patches along each axis; none fit into less than a patch, which is not an error here."""
         if self.auto_pad == "valid":
             return tuple(map(window_count_or_zero, spatial, self.sizes, self.strides, self.rates))
         return tuple(map(same_count, spatial, self.strides))

@@ -159,7 +159,7 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
         padded = np.pad(data, added, mode="constant", constant_values=default if value is None else value.reshape(-1)[0])
     else:
         padded = np.pad(data, added, mode=mode)
-    # np.pad copies, so that this is no view of the data.
+    # np.pad copies, so that this is not a view of the data.
     return padded[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, padded.shape, strict=True))]
 
 

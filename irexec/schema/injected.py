@@ -1,4 +1,4 @@
-"""Keyword-only parameters of kernels that are no attributes: the runtime injects them, told by their annotation."""
+"""Keyword-only parameters of kernels that are not attributes: the runtime injects them, recognised by their annotation."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@
 The kernel's signature is the schema. Positional parameters are the inputs (``= None``: optional;
 ``*inputs``: any number); their annotations say which element types and ranks they take (irexec.schema.inputs).
 Keyword-only parameters are the attributes, with type and default (irexec.schema.attributes); one that is annotated
-with a frozen dataclass takes all the attributes that are its fields. Those that irexec.schema.injected lists are no
+with a frozen dataclass takes all the attributes that are its fields. Those that irexec.schema.injected lists are not
 attributes: the runtime injects them.
 
 ``since`` is the opset in which the version first appeared, as IR writes it; a layer's ``opsetN``

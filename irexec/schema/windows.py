@@ -66,7 +66,7 @@ def window_count(size: Size, kernel: Size, stride: int, dilation: int, begin: in
 
 
 def window_count_or_zero(size: Size, kernel: int, stride: int, dilation: int, begin: int = 0, end: int = 0) -> Size:
-    """As ``window_count``, but an axis that no window fits into has none, which is no error."""
+    """As ``window_count``, but an axis that no window fits into has none, which is not an error."""
     smallest = effective_kernel_size(kernel, dilation) - begin - end
     top = high(size)
     if top is not None and top < smallest:

@@ -28,7 +28,7 @@ from tests.support.laws import build
 
 
 def convolution(name: str, channels: int, outputs: int, size: int, kernel: int, stride: int = 1, groups: int = 1, across: int = 0) -> Case:
-    """A row of a convolution with as much padding as keeps the size at stride 1; of maps as wide as high unless told."""
+    """A row of a convolution with as much padding as keeps the size at stride 1; of maps square by default."""
     weights = (groups, outputs // groups, channels // groups, kernel, kernel)
     pads = [kernel // 2] * 2
     attributes = {"strides": [stride] * 2, "pads_begin": pads, "pads_end": pads, "dilations": [1, 1]}

@@ -86,7 +86,7 @@ ROWS += [
         gives=np.float32([np.nan, 1, 0, 0.5]),
         id="NaN and infinities",
     ),
-    # By the formula, x/2 (1 + erf): infinity times 0 is no number. The plugin's error function gives NaN for either infinity.
+    # By the formula, x/2 (1 + erf): infinity times 0 is NaN. The plugin's error function gives NaN for either infinity.
     case("Gelu", 2, [np.nan, np.inf, -np.inf, 0.0], gives=np.float32([np.nan, np.inf, np.nan, 0]), id="NaN and infinities"),
     case(
         "Gelu",
@@ -96,7 +96,7 @@ ROWS += [
         gives=np.float32([np.nan, np.inf, np.nan, 0]),
         id="NaN and infinities",
     ),
-    # By the formula, a number less the logarithm of the sum: NaN among the numbers is in the sum, infinity less itself is no number.
+    # By the formula, a number less the logarithm of the sum: NaN among the numbers is in the sum, infinity less itself is NaN.
     case(
         "LogSoftmax",
         5,

@@ -67,7 +67,7 @@ ROWS += [
     case("FloorMod", 1, typed("i32", [7, -7, 7, -7]), typed("i32", [3, 3, -3, -3]), gives=np.array([1, 2, -2, -1], np.int32), id="signs"),
     case("FloorMod", 1, [5.3, -5.3, 5.3, -5.3], [2.0, 2.0, -2.0, -2.0], id="signs of floats"),
     case("Power", 1, [2.0, -2.0, 0.0, 4.0], [3.0, 3.0, 0.0, 0.5], id="exponents"),
-    # Beyond the type: the least i32 and i64, the low bits of u32, as constants are folded.
+    # Beyond the type: the lowest i32 and i64, the low bits of u32, as constants are folded.
     case("Power", 1, typed("i32", [2, 2, -2, 3]), typed("i32", [31, 100, 33, 25]), id="beyond i32"),
     case("Power", 1, typed("i64", [2, 2, -2, 3]), typed("i64", [63, 100, 65, 41]), id="beyond i64"),
     case("Power", 1, typed("u32", [2, 2, 2, 3]), typed("u32", [31, 32, 8, 21]), id="beyond u32"),

@@ -6,7 +6,7 @@ from tests.support.cases import case, emptied, facts_case, halves, random, refus
 
 # OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
 FIRST, SECOND = random("i32", 2, 3, 4, high=2, low=0), random("i32", 2, 1, high=2, low=0)
-TURNED = {
+PDPD_BY_HAND = {
     "Greater": np.greater(FIRST.array, SECOND.array.reshape(2, 1, 1)),
     "GreaterEqual": np.greater_equal(FIRST.array, SECOND.array.reshape(2, 1, 1)),
 }
@@ -18,7 +18,7 @@ for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
         case(op, 1, typed("f16", [1, 2, 3]), typed("f16", [3, 2, 1]), id="f16"),
         case(op, 1, typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
         case(op, 1, typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
-        case(op, 1, FIRST, SECOND, auto_broadcast="pdpd", gives=TURNED.get(op), id="pdpd"),
+        case(op, 1, FIRST, SECOND, auto_broadcast="pdpd", gives=PDPD_BY_HAND.get(op), id="pdpd"),
         case(op, 1, [1.0, 2.0], [1.0, 3.0], auto_broadcast="none", id="none"),
         case(op, 1, random("f32", 0), random("f32", 1), gives=np.zeros(0, np.bool_), id="empty"),
         facts_case(op, 1, "f32[?,3]", "f32[2,1]", id="dynamic"),

@@ -22,7 +22,7 @@ for source, values in SOURCES.items():
         # OpenVINO brings the types of microscaling and nf4 to and from the common float types alone.
         if (source in SCALED and target not in COMMON) or (target in SCALED and source not in COMMON):
             continue
-        # OpenVINO's folding saturates i32 alone at the greatest f16; every other type overflows as IEEE 754 has it.
+        # OpenVINO's folding saturates only i32 at the largest f16; every other type overflows as IEEE 754 has it.
         gives = np.array([-np.inf, np.inf, 300, 0], np.float16) if (source, target) == ("i32", "f16") else None
         ROWS.append(case("Convert", 1, typed(source, values), destination_type=target, gives=gives, id=f"{source} to {target}"))
 ROWS += [

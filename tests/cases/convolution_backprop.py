@@ -53,8 +53,8 @@ ONES_2 = np.ones((1, 1, 2), np.float32)
 def line(expected, *shape, id, **attributes):
     """A row on LINE, 1-D, with the sizes of output_shape if any."""
     inputs = [LINE, ONES_2, *([np.array(shape)] if shape else [])]
-    wanted = np.array([[expected]], np.float32)
-    return case("ConvolutionBackpropData", 1, *inputs, gives=wanted, **(PLAIN_1D | attributes), id=id)
+    reference = np.array([[expected]], np.float32)
+    return case("ConvolutionBackpropData", 1, *inputs, gives=reference, **(PLAIN_1D | attributes), id=id)
 
 
 BY_HAND = [
@@ -212,8 +212,8 @@ XIO_ONES = np.ones((2, 1, 1), np.float32)
 
 def nxc(expected, *bias, filter=XIO_ONES, data=NXC_LINE, id, **attributes):
     """A row on LINE channels-last."""
-    wanted = np.array(expected, np.float32).reshape(1, -1, filter.shape[2])
-    return case("ConvTranspose", "onednn", data, filter, *bias, gives=wanted, **(PLAIN_1D | attributes), id=id)
+    reference = np.array(expected, np.float32).reshape(1, -1, filter.shape[2])
+    return case("ConvTranspose", "onednn", data, filter, *bias, gives=reference, **(PLAIN_1D | attributes), id=id)
 
 
 CONV_TRANSPOSE_ROWS = [

@@ -155,7 +155,7 @@ ROWS: list[Row] = [*_GREEDY, *_GREEDY_LENGTHS, *_LOSS]
 ROWS += [
     *emptied(ROWS, "CTCGreedyDecoderSeqLen", inputs=(0, 1)),
     *emptied(ROWS, "CTCLoss", inputs=(0, 1, 2, 3)),
-    # By the formula: what cannot happen has an infinite loss, what is no number none.
+    # By the formula: what cannot happen has an infinite loss, what is NaN none.
     _loss(
         "impossible",
         np.float32([[[0, -np.inf], [0, -np.inf]]]),

@@ -75,8 +75,8 @@ ONE = np.ones((1, 1, 1, 1), np.float32)
 def sampled(y, x, expected, *, id, since=8, **attributes):
     """A row on IMAGE where each pixel moves by its y and x."""
     offsets = np.array([[y, x]], np.float32)
-    wanted = np.array([[expected]], np.float32)
-    return case("DeformableConvolution", since, IMAGE, offsets, ONE, gives=wanted, **BARE, **attributes, id=id)
+    reference = np.array([[expected]], np.float32)
+    return case("DeformableConvolution", since, IMAGE, offsets, ONE, gives=reference, **BARE, **attributes, id=id)
 
 
 STILL = [[0, 0], [0, 0]]

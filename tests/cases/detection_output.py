@@ -196,7 +196,7 @@ for since in (1, 8):
         refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,20]", **three, says="proposals has rank 2", id="rank of the proposals"),
         refuses(name, since, "f32[1,20]", "f32[2,15]", "f32[1,1,20]", **three, says="class_preds is for 2 images, expected 1", id="images that differ"),
         refuses(name, since, "f32[3,20]", "f32[3,15]", "f32[2,1,20]", **three, says="is for 3 images, expected 2", id="proposals for fewer images"),
-        refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,2,20]", **three, says="proposals have size 2 on axis 1, expected 1", id="variances that are not wanted"),
+        refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,2,20]", **three, says="proposals have size 2 on axis 1, expected 1", id="variances that are not reference"),
         refuses(name, since, "f32[1,20]", "f32[1,15]", "f32[1,1,21]", **three, says="proposals has 21 values for an image, expected 4", id="parts of boxes"),
         refuses(name, since, "f32[1,24]", "f32[1,15]", "f32[1,1,20]", **three, says="box_logits has 24 values for an image, expected 4 for each of 5 boxes", id="offsets of more boxes"),
         refuses(name, since, "f32[1,20]", "f32[1,16]", "f32[1,1,20]", **three, says="class_preds has 16 values for an image", id="scores of parts of boxes"),

@@ -15,9 +15,9 @@ def four(id, sizes, scales, axes, data=X, **texts):
     return case("Interpolate", 4, data, sizes, scales, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
 
 
-def eleven(id, wanted, axes, data=X, **texts):
+def eleven(id, reference, axes, data=X, **texts):
     texts = {"pads_begin": "0", "pads_end": "0", "antialias": "false", "coordinate_transformation_mode": "half_pixel"} | texts
-    return case("Interpolate", 11, data, wanted, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+    return case("Interpolate", 11, data, reference, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
 
 
 ROWS = []

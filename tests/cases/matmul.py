@@ -7,9 +7,9 @@ from tests.support.cases import case, facts_case, odd, random, refuses, typed
 R = random
 ROWS = [
     case("MatMul", 1, R("f32", 3, 4), R("f32", 4, 5, seed=1), id="matrices"),
-    case("MatMul", 1, R("f32", 4, 3), R("f32", 4, 5, seed=1), transpose_a="true", id="left turned"),
-    case("MatMul", 1, R("f32", 3, 4), R("f32", 5, 4, seed=1), transpose_b="true", id="right turned"),
-    case("MatMul", 1, R("f32", 4, 3), R("f32", 5, 4, seed=1), transpose_a="true", transpose_b="true", id="both turned"),
+    case("MatMul", 1, R("f32", 4, 3), R("f32", 4, 5, seed=1), transpose_a="true", id="left transposed"),
+    case("MatMul", 1, R("f32", 3, 4), R("f32", 5, 4, seed=1), transpose_b="true", id="right transposed"),
+    case("MatMul", 1, R("f32", 4, 3), R("f32", 5, 4, seed=1), transpose_a="true", transpose_b="true", id="both transposed"),
     case("MatMul", 1, R("f32", 2, 1, 3, 4), R("f32", 5, 4, 2, seed=1), id="batches stretch"),
     case("MatMul", 1, R("f32", 2, 3, 4), R("f32", 4, 6, seed=1), id="one matrix on the right"),
     case("MatMul", 1, R("f32", 4), R("f32", 4, 5, seed=1), id="vector on the left"),
@@ -24,7 +24,7 @@ ROWS = [
     case("MatMul", 1, R("f32", 3, 0), R("f32", 0, 5), gives=np.zeros((3, 5), np.float32), id="nothing to sum"),
     facts_case("MatMul", 1, "f32[?,3,4]", "f32[1..3,4,?]", id="bounded"),
     facts_case("MatMul", 1, "f32[...]", "f32[4,5]", id="rank unknown"),
-    facts_case("MatMul", 1, "f32[?,?]", "f32[8,?]", transpose_b="true", id="dynamic, turned"),
+    facts_case("MatMul", 1, "f32[?,?]", "f32[8,?]", transpose_b="true", id="dynamic, transposed"),
     facts_case("MatMul", 1, "f32[4]", "f32[2..3,4,?]", id="vector by a bounded batch"),
     refuses("MatMul", 1, "f32[3,4]", "f32[5,6]", says="the inner sizes of [3,4] and [5,6] are 4 and 5", id="inner sizes"),
     refuses("MatMul", 1, "f32[]", "f32[5,6]", says="a has rank 0, expected 1 or more", id="scalar"),
@@ -94,7 +94,7 @@ ROWS += [
 ]
 ROWS += [
     *odd(ROWS),
-    # Infinity times 0 is no number, nor is the difference of two.
+    # Infinity times 0 is NaN, and so is the difference of two.
     case(
         "MatMul",
         1,

@@ -165,23 +165,23 @@ def _turned(seed: int, *shape: int, angle: float = 4) -> np.ndarray:
     return np.concatenate(parts, -1).astype(np.float32)
 
 
-TURNED = _turned(3, 2, 6)
-# By hand: a square of side 2; turned by an eighth (an octagon is shared, IoU 0.7071); its right half; far away.
+ROTATED_BOXES = _turned(3, 2, 6)
+# By hand: a square of side 2; rotated by 45 degrees (an octagon is shared, IoU 0.7071); its right half; far away.
 SQUARES = np.array([[[0, 0, 2, 2, 0], [0, 0, 2, 2, math.pi / 4], [0.5, 0, 1, 2, math.pi], [9, 9, 2, 2, 1]]], np.float32)
-# Two bars: turned clockwise the second is the first moved along by a quarter of its length, turned the other way it lies beside it.
+# Two bars: rotated clockwise the second is the first moved along by a quarter of its length, rotated counter-clockwise it lies beside it.
 BARS = np.array([[[0, 0, 4, 1, math.pi / 4], [0.7, 0.7, 4, 1, math.pi / 4]]], np.float32)
 BAR_SCORES = np.array([[[0.9, 0.8]]], np.float32)
 ROTATED = "NMSRotated"
 for descending in ("true", "false"):
     for clockwise in ("true", "false"):
         texts = {"sort_result_descending": descending, "clockwise": clockwise}
-        ROWS.append(case(ROTATED, 13, TURNED, SCORES, 3, 0.3, 0.1, id=f"sorted {descending}, clockwise {clockwise}", **texts))
+        ROWS.append(case(ROTATED, 13, ROTATED_BOXES, SCORES, 3, 0.3, 0.1, id=f"sorted {descending}, clockwise {clockwise}", **texts))
 ROWS += [
-    case(ROTATED, 13, TURNED, SCORES, [100], [0.4], [0.3], output_type="i32", id="vectors of one, i32"),
-    case(ROTATED, 13, TURNED, SCORES, 100, 0.05, 0.0, output_type="i64", id="low threshold"),
-    case(ROTATED, 13, typed("f16", TURNED), typed("f16", SCORES), 3, 0.3, 0.1, id="f16"),
-    case(ROTATED, 13, typed("bf16", TURNED), typed("bf16", SCORES), 3, 0.3, 0.1, id="bf16"),
-    case(ROTATED, 13, _turned(4, 1, 6, angle=0), SCORES[:1], 5, 0.3, 0.1, id="not turned"),
+    case(ROTATED, 13, ROTATED_BOXES, SCORES, [100], [0.4], [0.3], output_type="i32", id="vectors of one, i32"),
+    case(ROTATED, 13, ROTATED_BOXES, SCORES, 100, 0.05, 0.0, output_type="i64", id="low threshold"),
+    case(ROTATED, 13, typed("f16", ROTATED_BOXES), typed("f16", SCORES), 3, 0.3, 0.1, id="f16"),
+    case(ROTATED, 13, typed("bf16", ROTATED_BOXES), typed("bf16", SCORES), 3, 0.3, 0.1, id="bf16"),
+    case(ROTATED, 13, _turned(4, 1, 6, angle=0), SCORES[:1], 5, 0.3, 0.1, id="not rotated"),
     case(ROTATED, 13, SQUARES, FALLING, 5, 0.72, 0.0, id="octagon stays"),
     case(ROTATED, 13, SQUARES, FALLING, 5, 0.70, 0.0, id="octagon goes"),
     case(ROTATED, 13, SQUARES, FALLING, 5, 0.45, 0.0, id="half goes"),
@@ -280,7 +280,7 @@ for since in (8, 9):
         # The plugin and the reference agree that an overlap equal to the threshold goes, and at 0 all but one.
         case(MULTI, since, HALVES, FALLING, iou_threshold="0.5", id="an overlap equal to the threshold goes"),
         case(MULTI, since, HALVES, FALLING, id="threshold 0 keeps one"),
-        case(MULTI, since, HALVES, FALLING, iou_threshold="0.6", score_threshold="0.75", id="least score"),
+        case(MULTI, since, HALVES, FALLING, iou_threshold="0.6", score_threshold="0.75", id="score threshold"),
         case(MULTI, since, HALVES, np.array([[[0.5, 0.25, 0.5, 0.125]]], np.float32), iou_threshold="0.6", score_threshold="0.25", id="a score equal to the threshold stays"),
         refuses(MULTI, since, "f32[2,6,4]", "f32[2,3,6]", nms_eta="1.5", says="nms_eta 1.5 is not between 0 and 1", id="nms_eta beyond 1"),
     ]  # fmt: skip

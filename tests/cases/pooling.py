@@ -131,7 +131,7 @@ ROWS += [
     case("AdaptiveMaxPool", 8, X, [4, 5], index_element_type="i32", id="2-D uneven"),
     case("AdaptiveMaxPool", 8, random("f32", 2, 3, 7), [3], index_element_type="i32", id="1-D"),
     case("AdaptiveMaxPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], index_element_type="i32", id="3-D"),
-    # By hand: the greatest of three windows, with indices of 64 bits.
+    # By hand: the maximum of three windows, with indices of 64 bits.
     case(
         "AdaptiveMaxPool",
         8,

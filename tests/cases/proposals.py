@@ -89,7 +89,7 @@ ROWS = [
     # With a step of 2 neighbours share 3 of 5 columns: 15 / (25 + 25 - 15) is 0.43, those next but one touch in one column: 5 / 45.
     row_of_four(1, [4, 3, 2, 1], f32([[0, 0, 0, 4, 4], [0, 4, 0, 8, 4], [-1, 0, 0, 0, 0]]), feat_stride="2", nms_thresh="0.42", id="suppressed"),
     row_of_four(1, [4, 3, 2, 1], f32([[0, 0, 0, 4, 4], [0, 2, 0, 6, 4], [0, 4, 0, 8, 4]]), feat_stride="2", nms_thresh="0.43", id="not suppressed"),
-    # A score that is no number comes last.
+    # A score that is NaN comes last.
     row_of_four(
         4, [1, NAN, 3, 2], (f32([[0, 16, 0, 20, 4], [0, 24, 0, 28, 4], [0, 0, 0, 4, 4], [0, 8, 0, 12, 4]]), f32([3, 2, 1, NAN])), post_nms_topn="4",
         id="NaN",
@@ -179,7 +179,7 @@ ROWS += [
     in_a_row([4, 3, 2, 1], ([A, C, NARROW], [4, 2, 1]), nms_threshold="0.4", id="the middle suppressed"),
     in_a_row([4, 5, 2, 1], ([B, NARROW], [5, 1]), nms_threshold="0.4", id="both sides suppressed"),
     in_a_row([4, 3, 2, 1], ([A], [4]), nms_threshold="0.4", post_nms_count="1", roi_num_type="i32", id="one"),
-    # The narrow box takes one of the three places, and is left out then.
+    # The narrow box takes one of the three slots, and is left out then.
     in_a_row([1, 3, 4, 5], ([C, B], [4, 3]), pre_nms_count="3", min_size="3", id="left out behind the first"),
     in_a_row([1, 3, 4, 5], ([], []), pre_nms_count="1", min_size="3", id="nothing left"),
     in_a_row([1, 3, NAN, 5], ([NARROW, B, A, C], [5, 3, 1, NAN]), id="NaN comes last"),

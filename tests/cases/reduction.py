@@ -50,7 +50,7 @@ ROWS += [
     case("ReduceMax", 1, typed("i32", [[-5, -9]]), [1], id="negative i32"),
     case("ReduceSum", 1, random("f32", 300, 7), [0], id="many"),
 ]
-# NaN is passed over as in the reference, and stays where there is nothing else; the plugin goes by its place.
+# NaN is passed over as in the reference, and stays where there is nothing else; in the plugin it depends on the position.
 for op in ("ReduceMax", "ReduceMin"):
     highest = op == "ReduceMax"
     end = -np.inf if highest else np.inf

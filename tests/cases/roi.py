@@ -8,7 +8,7 @@ X = random("f32", 2, 3, 7, 9, low=-2, high=2)
 BATCH = [1, 0, 1, 0]
 # Inside; beyond the border; a point; larger than the image.
 CORNERS = np.array([[1.3, 0.7, 6.2, 5.1], [-2.5, -1.25, 3.5, 2.75], [4, 3, 4, 3], [-3, -2, 11.5, 9.5]], np.float32)
-TURNED = np.array([[4.2, 3.1, 5.3, 3.7, 0.4], [1, 1, 6, 2, -1.2], [4, 3, 0.5, 0.25, 3], [5, 3, 14, 10, 2]], np.float32)
+ROTATED_BOXES = np.array([[4.2, 3.1, 5.3, 3.7, 0.4], [1, 1, 6, 2, -1.2], [4, 3, 0.5, 0.25, 3], [5, 3, 14, 10, 2]], np.float32)
 
 
 def aligned(h=2, w=3, ratio=2, scale=1, **more):
@@ -59,11 +59,11 @@ ROWS += [
 ]
 for clockwise in ("true", "false"):
     for ratio in (0, 1, 3):
-        ROWS.append(case("ROIAlignRotated", 15, X, TURNED, BATCH, **aligned(ratio=ratio, clockwise_mode=clockwise), id=f"ratio {ratio}, clockwise {clockwise}"))
+        ROWS.append(case("ROIAlignRotated", 15, X, ROTATED_BOXES, BATCH, **aligned(ratio=ratio, clockwise_mode=clockwise), id=f"ratio {ratio}, clockwise {clockwise}"))
 ROWS += [
-    case("ROIAlignRotated", 15, X, TURNED, BATCH, **aligned(3, 1), id="defaults"),
-    case("ROIAlignRotated", 15, X, TURNED * np.array([4, 4, 4, 4, 1], np.float32), typed("i32", BATCH), **aligned(scale=0.25), id="scaled"),
-    case("ROIAlignRotated", 15, random("f16", 2, 3, 7, 9), typed("f16", TURNED), BATCH, **aligned(), id="f16"),
+    case("ROIAlignRotated", 15, X, ROTATED_BOXES, BATCH, **aligned(3, 1), id="defaults"),
+    case("ROIAlignRotated", 15, X, ROTATED_BOXES * np.array([4, 4, 4, 4, 1], np.float32), typed("i32", BATCH), **aligned(scale=0.25), id="scaled"),
+    case("ROIAlignRotated", 15, random("f16", 2, 3, 7, 9), typed("f16", ROTATED_BOXES), BATCH, **aligned(), id="f16"),
     # By hand: a turn by nothing is ROIAlign of half_pixel_for_nn; the middle of pixels 0 to 3 is amid all four.
     case("ROIAlignRotated", 15, [[[[1.0, 2.0], [3.0, 6.0]]]], [[1.0, 1.0, 1.0, 1.0, 0.0]], [0], **aligned(1, 1, 1), gives=np.array([[[[3]]]], np.float32), id="middle"),
     case("ROIAlignRotated", 15, typed("bf16", [[[[1.0, 2.0], [3.0, 6.0]]]]), typed("bf16", [[1.0, 1.0, 1.0, 1.0, 0.0]]), [0], **aligned(1, 1, 1), gives=np.array([[[[3]]]], np.float32), id="bf16"),

@@ -197,7 +197,7 @@ ROWS += [
     ),
     case("ScatterElementsUpdate", 3, [1.0, 2.0, 3.0], [-1, -3], [np.nan, INF], 0, id="NaN and infinity"),
     *(case("ScatterNDUpdate", since, [1.0, 2.0, 3.0], [[2], [0]], [np.nan, INF], id="NaN and infinity") for since in (4, 15)),
-    # A sum of infinities of both signs is no number.
+    # A sum of infinities of both signs is NaN.
     case(
         "ScatterNDUpdate",
         15,

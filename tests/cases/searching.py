@@ -100,7 +100,7 @@ ROWS += [
     case("Unique", 10, np.float32(3), id="scalar"),
     case("Unique", 10, [INF, -INF, INF, 0.0], id="infinities"),
     case("Unique", 10, typed("boolean", [True, False, True]), id="boolean"),
-    # By hand: of the second row the plugin names the last place, not the first.
+    # By hand: for the second row the plugin gives the last index, not the first.
     case(
         "Unique",
         10,

@@ -29,7 +29,7 @@ for since in (3, 11):
         case("TopK", since, X, 3, axis="1", mode="max", sort="value", index_element_type="i32", id="i32 indices"),
     ]
 ROWS += [
-    # Stable: of equal numbers the lower index first (specification of TopK-11).
+    # Stable: of equal values the lower index first (specification of TopK-11).
     case(
         "TopK",
         11,
@@ -109,10 +109,10 @@ ROWS += [
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]
 ROWS += [
-    # Specification of TopK-11: its example of equal numbers in order of their places.
+    # Specification of TopK-11: its example of equal values in order of their indices.
     case(
         "TopK", 11, [5.0, 3.0, 1.0, 2.0, 5.0, 5.0], 4, axis="0", mode="min", sort="index", stable="true",
-        gives=(np.float32([5, 3, 1, 2]), np.array([0, 1, 2, 3], np.int32)), id="example of equal numbers",
+        gives=(np.float32([5, 3, 1, 2]), np.array([0, 1, 2, 3], np.int32)), id="example of equal values",
     ),
     refuses("TopK", 11, "f32[2,7]", 3, axis="1", mode="max", sort="none", stable="true", says="stable needs an order", id="stable in no order"),
     case("CumSum", 3, typed("u8", [200, 100]), 0, id="u8 wraps"),

@@ -1,4 +1,4 @@
-"""Plans: constants folded, what nobody needs left out, tensors freed at their last use, fast ways bound."""
+"""Plans: constants folded, what nobody needs left out, tensors freed at their last use, fast kernels selected."""
 
 from __future__ import annotations
 

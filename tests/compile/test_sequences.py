@@ -58,9 +58,9 @@ def is_sequence(model: irexec.Model) -> bool:
     """Whether no body is left, and the iterations agree with what is run in their place."""
     compiled, plain = irexec.compile_model(model), irexec.compile_model(model, optimize=False)
     given = fed(model)
-    for array, wanted in zip(compiled(given).values(), plain(given).values(), strict=True):
-        assert array.shape == wanted.shape
-        np.testing.assert_allclose(array, wanted, rtol=1e-5, atol=1e-5)
+    for array, reference in zip(compiled(given).values(), plain(given).values(), strict=True):
+        assert array.shape == reference.shape
+        np.testing.assert_allclose(array, reference, rtol=1e-5, atol=1e-5)
     bodies = [bool(step.bodies) for c in (compiled, plain) for step in c._plan((), None).steps if step.node.type == "TensorIterator"]
     assert bodies[1]
     return not bodies[0]

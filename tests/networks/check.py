@@ -31,7 +31,7 @@ class Outcome:
     """What came of one network.
 
     Attributes:
-        error: the greatest difference over all runs, relative to the greatest number of its output.
+        error: the largest difference over all runs, relative to the largest value of its output.
         problems: findings of severity error, refusals, differences of shape.
         failing: the first run that differs.
     """
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help="networks, or beginnings of their names; all unless given")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--plain", action="store_true", help="irexec without its fast ways")
+    parser.add_argument("--plain", action="store_true", help="irexec without its fast kernels")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--trace", action="store_true")
     arguments = parser.parse_args()

@@ -69,9 +69,9 @@ def check_refused(graph: str, message: str) -> None:
 
 def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
     assert len(results) == len(expected)
-    for result, wanted in zip(results, expected, strict=True):
-        assert result.shape == wanted.shape
-        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+    for result, reference in zip(results, expected, strict=True):
+        assert result.shape == reference.shape
+        np.testing.assert_allclose(result, reference, rtol=1e-5, atol=1e-6)
 
 
 def _ask_others(row: Row, model: onnx.ModelProto, converted: irexec.Model) -> None:

@@ -61,8 +61,8 @@ class Row(NamedTuple):
         }  # fmt: skip
         arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
         arrays["sequence_lens"] = np.array(self.lengths, np.int32)
-        wanted = ["x", "w", "r", *(_OPTIONAL[letter] for letter in self.given)]
-        return {name: arrays[name] for name in arrays if name in wanted}
+        reference = ["x", "w", "r", *(_OPTIONAL[letter] for letter in self.given)]
+        return {name: arrays[name] for name in arrays if name in reference}
 
     def model(self, layout_0: bool = False) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
         """The model and what to feed it; with ``layout_0`` the same network with time first, which ONNX Runtime can run."""

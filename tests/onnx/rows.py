@@ -46,7 +46,7 @@ class Row:
 
     def model(self) -> onnx.ModelProto:
         names = ["" if x is None else f"x{i}" for i, x in enumerate(self.inputs)]
-        results = [f"y{i}" if wanted else "" for i, wanted in enumerate(self.outputs)]
+        results = [f"y{i}" if reference else "" for i, reference in enumerate(self.outputs)]
         node = helper.make_node(self.operator, names, results, "node", domain=self.domain, **self.attributes)
         fixed = [onnx.numpy_helper.from_array(x.array, f"x{i}") for i, x in enumerate(self.inputs) if isinstance(x, Fixed)]
         infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in self.feeds.items()]

@@ -49,9 +49,9 @@ def test_gives(name: str, live: bool, tmp_path: Path) -> None:
 
 def _compare(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
     assert len(results) == len(expected)
-    for result, wanted in zip(results, expected, strict=True):
-        assert result.shape == wanted.shape
-        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+    for result, reference in zip(results, expected, strict=True):
+        assert result.shape == reference.shape
+        np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
 
 
 def _by_openvino(path: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -47,7 +47,7 @@ def test_row_of_unknown_sizes(row: Row) -> None:
 
 
 def _compare(row: Row, results: irexec.Outputs) -> None:
-    names = [f"y{i}" for i, wanted in enumerate(row.outputs) if wanted]
+    names = [f"y{i}" for i, reference in enumerate(row.outputs) if reference]
     assert len(results) == len(names)
     for name, result in zip(names[: row.compared], results.values(), strict=False):
         expected = _GOLDENS[f"{row.id}|{name}"]

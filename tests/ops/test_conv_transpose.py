@@ -71,14 +71,14 @@ def test_every_layout_gives_what_explicit_pads_give(geometry, auto_pad, groups, 
     for data_format, (name, layout) in itertools.product(DATA_FORMATS, FILTER_FORMATS):
         given = ONEDNN.arguments(attributes | {"data_format": data_format, name: layout, "output_padding": text(output_padding)})
         x = data if data_format == "NCX" else np.ascontiguousarray(np.moveaxis(data, 1, -1))
-        wanted = expected if data_format == "NCX" else np.moveaxis(expected, 1, -1)
+        reference = expected if data_format == "NCX" else np.moveaxis(expected, 1, -1)
         w = spread(weights, layout)
-        np.testing.assert_allclose(ONEDNN(x, w, bias, **given), wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(ONEDNN(x, w, bias, **given), reference, rtol=1e-5, atol=1e-5)
         facts = Fact.of(x), Fact.of(w), Fact.of(bias)
-        assert ONEDNN.infer(facts, given).shape == wanted.shape
+        assert ONEDNN.infer(facts, given).shape == reference.shape
         fast = find_fast_kernel(ONEDNN, facts, given)
         assert fast is not None
-        np.testing.assert_allclose(fast(x, w, bias), wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(fast(x, w, bias), reference, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("version", ["onednn", "opset1", "opset17", "extension", ""])

@@ -16,15 +16,15 @@ from tests.support.laws import exact_facts, infer, kernel, read_only
 _MOST = 3
 
 
-def _changed(row: Case, place: int, number: int) -> Case | None:
+def _changed(row: Case, index: int, number: int) -> Case | None:
     """The row with the last number of an input replaced; None if the input's type does not have the number."""
-    array = row.inputs[place].array.copy()
+    array = row.inputs[index].array.copy()
     try:
         array.flat[array.size - 1] = number
     except (OverflowError, ValueError):
         return None
-    inputs = tuple(Typed(x.element, array) if i == place else x for i, x in enumerate(row.inputs))
-    return dataclasses.replace(row, inputs=inputs, gives=None, name=f"{row.name}, input {place} with {number}")
+    inputs = tuple(Typed(x.element, array) if i == index else x for i, x in enumerate(row.inputs))
+    return dataclasses.replace(row, inputs=inputs, gives=None, name=f"{row.name}, input {index} with {number}")
 
 
 def _rows() -> Iterator[Case]:
@@ -33,10 +33,10 @@ def _rows() -> Iterator[Case]:
     for row in itertools.chain(*families().values()):
         if not isinstance(row, Case):
             continue
-        for place, number in itertools.product(range(len(row.inputs)), (99, -99, -1, 0)):
-            x = row.inputs[place]
-            key = (row.type, row.since, place, number)
-            changed = _changed(row, place, number) if x.element.is_integer and x.array.size and taken[key] < _MOST else None
+        for index, number in itertools.product(range(len(row.inputs)), (99, -99, -1, 0)):
+            x = row.inputs[index]
+            key = (row.type, row.since, index, number)
+            changed = _changed(row, index, number) if x.element.is_integer and x.array.size and taken[key] < _MOST else None
             if changed is not None:
                 taken[key] += 1
                 yield changed

@@ -41,9 +41,9 @@ class CaseGenerator:
     def chance(self, probability: float = 0.5) -> bool:
         return bool(self.rng.random() < probability)
 
-    def some(self, options: Sequence[Any], least: int = 0, most: int | None = None) -> list[Any]:
+    def some(self, options: Sequence[Any], minimum: int = 0, maximum: int | None = None) -> list[Any]:
         """Different ones of the options, in random order."""
-        count = self.size(least, len(options) if most is None else min(most, len(options)))
+        count = self.size(minimum, len(options) if maximum is None else min(maximum, len(options)))
         return [options[i] for i in self.rng.permutation(len(options))[:count]]
 
     def size(self, low: int = 1, high: int = 4) -> int:
@@ -53,18 +53,18 @@ class CaseGenerator:
     def sizes(self, count: int, low: int = 1, high: int = 4) -> Shape:
         return [self.size(low, high) for _ in range(count)]
 
-    def shape(self, least: int = 0, most: int = 4, empty: float = 0.02) -> Shape:
-        """A shape of a rank from least to most; each size is 0 with the probability ``empty``."""
-        return [0 if self.chance(empty) else size for size in self.sizes(self.size(least, most))]
+    def shape(self, minimum: int = 0, maximum: int = 4, empty: float = 0.02) -> Shape:
+        """A shape of a rank from minimum to maximum; each size is 0 with the probability ``empty``."""
+        return [0 if self.chance(empty) else size for size in self.sizes(self.size(minimum, maximum))]
 
     def shrunk(self, shape: Sequence[int]) -> Shape:
         """A shape that broadcasts to the given one: sizes become 1, leading axes go."""
         ones = [1 if self.chance(0.3) else size for size in shape]
         return ones[self.size(0, len(ones)) if self.chance(0.4) else 0 :]
 
-    def pair(self, most: int = 4) -> tuple[Shape, Shape]:
+    def pair(self, maximum: int = 4) -> tuple[Shape, Shape]:
         """Two shapes that broadcast together."""
-        whole = self.shape(0, most)
+        whole = self.shape(0, maximum)
         first, second = (whole, self.shrunk(whole)) if self.chance() else (self.shrunk(whole), self.shrunk(whole))
         return (first, second) if self.chance() else (second, first)
 
@@ -110,9 +110,9 @@ class CaseGenerator:
         """An axis of data of a rank, counted from either end."""
         return self.signed(self.size(0, rank - 1), rank)
 
-    def axes(self, rank: int, least: int = 1, most: int | None = None) -> Shape:
+    def axes(self, rank: int, minimum: int = 1, maximum: int | None = None) -> Shape:
         """Different axes, each counted from either end."""
-        return [self.signed(axis, rank) for axis in self.some(range(rank), least, most)]
+        return [self.signed(axis, rank) for axis in self.some(range(rank), minimum, maximum)]
 
     def signed(self, axis: int, rank: int) -> int:
         return axis - rank if self.chance(0.3) else axis

@@ -126,7 +126,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         (*_BITWISE, "Greater", "GreaterEqual"),
         _values(_pdpd),
-        "the plugin aligns the second operand at the end; Greater is turned into Less, with the operands swapped",
+        "the plugin aligns the second operand at the end; Greater is converted to Less, with the operands swapped",
     ),
     Known(
         ("Less", "LessEqual"),
@@ -186,7 +186,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("Unique",),
         lambda row, text: len(row.inputs) > 1 and _of("u8")(row, text) and text.startswith("values"),
-        "of bytes along an axis the plugin leaves the places as they were in memory",
+        "for bytes along an axis the plugin leaves the indices uninitialised",
     ),
     Known(
         ("Squeeze",),
@@ -201,14 +201,14 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("ReduceMax", "ReduceMin"),
         _values(_of_nothing),
-        "what is the greatest of nothing is left open: ours is -inf, as in ONNX, the plugin's f32's least finite number",
+        "the maximum of nothing is not specified: ours is -inf, as in ONNX, the plugin's the lowest finite f32",
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _looser, "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(
         ("BinaryConvolution",),
         _says("values"),
-        "the plugin alone runs it, and gives other numbers when the filter is no constant; expected values are made by hand",
+        "the plugin alone runs it, and gives other values when the filter is not constant; expected values are made by hand",
     ),
     Known(
         ("MVN",),
@@ -218,7 +218,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("MaxPool",),
         _place_of_the_lowest,
-        "OpenVINO does not see the lowest number of a type: where a window holds nothing else, it names the channel's first place",
+        "OpenVINO does not see the lowest number of a type: where a window holds nothing else, it gives the channel's first index",
     ),
     Known(
         ("NormalizeL2",),

@@ -1,4 +1,4 @@
-"""OpenVINO as the referee: one-operation IR written by itself here, run by the wheel.
+"""OpenVINO as the reference: one-operation IR written here, run by the wheel.
 
 Nothing of irexec.io is used, so that an error there cannot hide. The CPU plugin runs at f32
 precision; constant folding is OpenVINO's reference implementation, and what counts where the two differ.
@@ -54,10 +54,10 @@ class Text:
 
     def constant(self, element: Element, array: np.ndarray) -> int:
         raw = pack(element, array).tobytes()
-        place = {"offset": str(len(self.blob)), "size": str(len(raw))}
+        location = {"offset": str(len(self.blob)), "size": str(len(raw))}
         self.blob += raw
         shape = ", ".join(map(str, array.shape))
-        return self.layer("Const", "opset1", {"element_type": element.name, "shape": shape} | place, [], [element])
+        return self.layer("Const", "opset1", {"element_type": element.name, "shape": shape} | location, [], [element])
 
     def parameter(self, element: Element, shape: str) -> int:
         return self.layer("Parameter", "opset1", {"shape": shape, "element_type": element.name}, [], [element])

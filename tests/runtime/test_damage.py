@@ -1,4 +1,4 @@
-"""Damage that shows only when a model runs: a sentence with the place, never what NumPy says of it."""
+"""Damage that shows only when a model runs: a sentence with the location, never an exception of NumPy."""
 
 from __future__ import annotations
 

@@ -225,8 +225,8 @@ def test_branches_run_as_written(condition: bool) -> None:
     x, y = X - 3, X * 2
     result = irexec.compile_model(irexec.read_model(IRS / "branch.xml"))([x, y, condition])
     expected = (np.maximum(x, 0), x + y) if condition else (-y, np.maximum(y, 0))
-    for array, wanted in zip(result.values(), expected, strict=True):
-        np.testing.assert_array_equal(array, wanted)
+    for array, reference in zip(result.values(), expected, strict=True):
+        np.testing.assert_array_equal(array, reference)
 
 
 def test_reshape_declares_every_port() -> None:

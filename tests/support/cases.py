@@ -85,7 +85,7 @@ class FactsCase:
 
 @dataclass(frozen=True, eq=False)
 class Refusal:
-    """Inputs that the facts rule refuses, with a sentence that contains ``says``."""
+    """Inputs that the shape rule refuses, with a sentence that contains ``says``."""
 
     type: str
     since: int | str
@@ -217,10 +217,10 @@ def odd(rows: list[Row], but: tuple[str, ...] = ()) -> list[Row]:
             (row for row in own if row.gives is None and any(x.element.name == "f32" and x.array.size > 2 for x in row.inputs)), None
         )
         if first is not None:
-            place = next(i for i, x in enumerate(first.inputs) if x.element.name == "f32" and x.array.size > 2)
-            array = first.inputs[place].array.copy()
+            index = next(i for i, x in enumerate(first.inputs) if x.element.name == "f32" and x.array.size > 2)
+            array = first.inputs[index].array.copy()
             array.flat[[0, array.size // 3, 2 * array.size // 3]] = np.nan, np.inf, -np.inf
-            inputs = tuple(typed("f32", array) if i == place else x for i, x in enumerate(first.inputs))
+            inputs = tuple(typed("f32", array) if i == index else x for i, x in enumerate(first.inputs))
             found.append(dataclasses.replace(first, inputs=inputs, name=f"{first.name}, with NaN and infinities"))
     return found
 

@@ -38,7 +38,7 @@ def attributes_of(row: Case) -> dict[str, Any]:
 
 
 def kernel(row: Case, arrays: Arrays) -> tuple[np.ndarray, ...]:
-    """What the plain kernel gives, rounded to the element types that the facts rule names."""
+    """What the reference kernel gives, rounded to the element types that the shape rule names."""
     definition = row.definition
     results = as_tuple(definition(*arrays, **attributes_of(row)))
     facts = infer(row, exact_facts(row))
@@ -192,15 +192,15 @@ def _bounded(fact: Fact) -> list[Fact]:
     if fact.element is None or not fact.element.is_integer or value is None or not 0 < value.size <= _MOST_BOUNDED:
         return []
     ways: list[Callable[[int, int], int | Dim]] = [
-        lambda place, number: _around(number),
-        lambda place, number: Dim(_around(number).lo),
-        lambda place, number: number if place % 2 else _around(number),
-        lambda place, number: _around(number) if place % 2 else number,
+        lambda index, number: _around(number),
+        lambda index, number: Dim(_around(number).lo),
+        lambda index, number: number if index % 2 else _around(number),
+        lambda index, number: _around(number) if index % 2 else number,
     ]
     found = []
     for way in ways[: 2 if value.size == 1 else None]:
         numbers = np.empty(value.size, object)
-        numbers[:] = [way(place, number) for place, number in enumerate(value.ravel().tolist())]
+        numbers[:] = [way(index, number) for index, number in enumerate(value.ravel().tolist())]
         found.append(Fact(fact.element, fact.shape, numbers.reshape(value.shape)))
     return found
 
@@ -250,7 +250,7 @@ def _transposed(array: np.ndarray) -> np.ndarray:
 
 
 def law_6_runs(row: Case, expected: Arrays) -> None:
-    """Model, written, read, compiled with every option, run: the same; plain and fast ways agree; what was fed is left alone."""
+    """Model, written, read, compiled with every option, run: the same; reference and fast kernels agree; what was fed is left alone."""
     for first_constant, known in _FORMS:
         model, fed = build(row, first_constant, known)
         read = io.read_text(*io.write_text(model))

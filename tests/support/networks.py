@@ -28,7 +28,7 @@ def _random_input(spec: dict[str, Any], dtype: np.dtype, rng: np.random.Generato
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """The greatest difference over the greatest number; infinite where shapes, types or NaN differ."""
+    """The largest difference relative to the largest value; infinite where shapes, types or NaN differ."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return np.inf
     a, b = ours.astype(np.float64), theirs.astype(np.float64)

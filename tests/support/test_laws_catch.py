@@ -1,4 +1,4 @@
-"""Each law catches the operations that break it: a law that nothing can fail is no law."""
+"""Each law catches the operations that break it: a law that nothing can fail proves nothing."""
 
 from __future__ import annotations
 

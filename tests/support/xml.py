@@ -6,5 +6,5 @@ from lxml import etree
 
 
 def canonical(element: etree._Element) -> object:
-    """What an element says, white space apart."""
+    """What an element says, ignoring white space."""
     return element.tag, list(element.attrib.items()), (element.text or "").strip(), [canonical(child) for child in element]

@@ -28,7 +28,7 @@ def _shapes(gen: CaseGenerator) -> tuple[Shape, Shape, str | None]:
 
 
 def _divisor(divisor: Typed) -> Typed:
-    """Integers are not divided by 0, nor the least of them by -1."""
+    """Integers are not divided by 0, nor the lowest of them by -1."""
     if divisor.array.dtype.kind == "f":
         return divisor
     array = divisor.array.copy()

@@ -23,8 +23,8 @@ def gather(gen: CaseGenerator, type: str, since: int) -> Case:
     written = batch - len(where) if batch and len(where) > batch and gen.chance(0.3) else batch
     extra = {} if since == 1 else {"batch_dims": written}
     # A negative axis of Gather-1 brings the plugin down.
-    place = axis if since == 1 else gen.signed(axis, len(shape))
-    return model(type, since, gen.tensor(shape, MOVED), indices, gen.ints(place), **extra)
+    index = axis if since == 1 else gen.signed(axis, len(shape))
+    return model(type, since, gen.tensor(shape, MOVED), indices, gen.ints(index), **extra)
 
 
 @RANDOM_CASES.row(("GatherElements", 6))
@@ -94,11 +94,11 @@ def scatter_nd_update(gen: CaseGenerator, type: str, since: int) -> Case:
     shape, kind = gen.shape(1, 4, 0), gen.pick(*NUMBERS)
     depth = gen.size(1, len(shape))
     reduction = gen.pick(None, "none", "sum", "sub", "prod", "min", "max") if since == 15 else None
-    places = np.stack(np.unravel_index(gen.rng.permutation(int(np.prod(shape[:depth]))), shape[:depth]), -1)
-    count = gen.size(1, min(4, len(places)))
-    where = places[:count]
+    positions = np.stack(np.unravel_index(gen.rng.permutation(int(np.prod(shape[:depth]))), shape[:depth]), -1)
+    count = gen.size(1, min(4, len(positions)))
+    where = positions[:count]
     if reduction not in (None, "none") and gen.chance():
-        where = places[gen.rng.integers(0, len(places), [2, count])]
+        where = positions[gen.rng.integers(0, len(positions), [2, count])]
     updates = gen.tensor([*where.shape[:-1], *shape[depth:]], kind)
     return model(type, since, gen.tensor(shape, kind), gen.ints(where), updates, reduction=reduction)
 
@@ -107,7 +107,7 @@ def scatter_nd_update(gen: CaseGenerator, type: str, since: int) -> Case:
 def top_k(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = gen.shape(1, 4, 0)
     axis = gen.size(0, len(shape) - 1)
-    # Which of equal numbers comes first is only defined where it is asked to be stable.
+    # Which of equal values comes first is only defined where it is asked to be stable.
     stable = since == 11 and gen.chance()
     data = gen.steps(shape, _SORTED) if stable else gen.distinct(shape, _SORTED)
     sort = gen.pick("value", "value" if stable else "index")
@@ -249,9 +249,9 @@ def segment_max(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("SparseFillEmptyRows", 16))
 def sparse_fill_empty_rows(gen: CaseGenerator, type: str, since: int) -> Case:
     rows, columns, kind = gen.size(1, 5), gen.size(1, 4), gen.pick(*_SORTED)
-    places = sorted(gen.some([(row, column) for row in range(rows) for column in range(columns)], 0, 6))
-    indices = gen.ints(np.array(places, np.int64).reshape(-1, 2), ("i64",))
-    return model(type, since, gen.tensor([len(places)], kind), gen.ints([rows, columns], ("i64",)), indices, gen.tensor([], kind))
+    positions = sorted(gen.some([(row, column) for row in range(rows) for column in range(columns)], 0, 6))
+    indices = gen.ints(np.array(positions, np.int64).reshape(-1, 2), ("i64",))
+    return model(type, since, gen.tensor([len(positions)], kind), gen.ints([rows, columns], ("i64",)), indices, gen.tensor([], kind))
 
 
 @RANDOM_CASES.row(("StringTensorPack", 15))
@@ -272,10 +272,12 @@ def string_tensor_unpack(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("MatMul", 1))
 def matmul(gen: CaseGenerator, type: str, since: int) -> Case:
     rows, inner, columns = gen.sizes(3)
-    turned = [gen.pick(None, True, False) for _ in range(2)]
+    transposed = [gen.pick(None, True, False) for _ in range(2)]
     batch = gen.pair(2)
     kind = gen.pick(*FLOATS, *INTEGERS[-4:])
     shapes = []
-    for place, (pair, turn) in enumerate(zip(((rows, inner), (inner, columns)), turned, strict=True)):
-        shapes.append([inner] if gen.chance(0.1) else [*batch[place], *(reversed(pair) if turn else pair)])
-    return model(type, since, gen.tensor(shapes[0], kind), gen.tensor(shapes[1], kind), transpose_a=turned[0], transpose_b=turned[1])
+    for index, (pair, turn) in enumerate(zip(((rows, inner), (inner, columns)), transposed, strict=True)):
+        shapes.append([inner] if gen.chance(0.1) else [*batch[index], *(reversed(pair) if turn else pair)])
+    return model(
+        type, since, gen.tensor(shapes[0], kind), gen.tensor(shapes[1], kind), transpose_a=transposed[0], transpose_b=transposed[1]
+    )

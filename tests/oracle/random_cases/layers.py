@@ -121,7 +121,7 @@ def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
     given = [shape[axis] + pads[0][axis] + pads[1][axis] for axis in axes]
     sizes = gen.sizes(len(axes), 1, 9)
     by = gen.pick("sizes", "scales")
-    scales = [max(gen.pick(wanted / size, 0.5, 1.0, 1.5, 2.0), 1.01 / size) for wanted, size in zip(sizes, given, strict=True)]
+    scales = [max(gen.pick(reference / size, 0.5, 1.0, 1.5, 2.0), 1.01 / size) for reference, size in zip(sizes, given, strict=True)]
     attributes: dict[str, Any] = {
         "mode": mode, "shape_calculation_mode": by, "antialias": gen.pick(None, False, False, True), "cube_coeff": gen.pick(None, -0.5),
         "coordinate_transformation_mode": gen.pick(None, *_COORDINATES), "nearest_mode": gen.pick(None, *_NEAREST),

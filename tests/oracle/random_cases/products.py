@@ -28,9 +28,9 @@ def einsum(gen: CaseGenerator, type: str, since: int) -> Case:
             labels.append(labels[0])
         shape = [[sizes[letter]] for letter in labels]
         if hidden is not None and gen.chance(0.7):
-            place = gen.size(0, len(labels))
-            labels.insert(place, "...")
-            shape.insert(place, gen.shrunk(hidden))
+            index = gen.size(0, len(labels))
+            labels.insert(index, "...")
+            shape.insert(index, gen.shrunk(hidden))
         subscripts.append("".join(labels))
         inputs.append(gen.tensor([size for part in shape for size in part], kind, -3, 3))
     return model(type, since, *inputs, equation=",".join(subscripts) + _result(gen, subscripts))

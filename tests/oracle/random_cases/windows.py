@@ -14,17 +14,17 @@ RANDOM_CASES = Table()
 _AUTO = ("explicit", "explicit", "explicit", "same_upper", "same_lower", "valid")
 
 
-def _window(gen: CaseGenerator, rank: int, **most: int) -> tuple[Shape, dict[str, Any]]:
+def _window(gen: CaseGenerator, rank: int, **maximum: int) -> tuple[Shape, dict[str, Any]]:
     """The kernel, and the attributes of a convolution."""
-    attributes: dict[str, Any] = gen.window(rank, **most)
+    attributes: dict[str, Any] = gen.window(rank, **maximum)
     kernel = attributes.pop("kernel")
     return kernel, attributes | {"auto_pad": gen.pick(None, *_AUTO)}
 
 
-def _sizes(gen: CaseGenerator, kernel: Shape, attributes: dict[str, Any], most: int) -> Shape:
+def _sizes(gen: CaseGenerator, kernel: Shape, attributes: dict[str, Any], maximum: int) -> Shape:
     """Spatial sizes into which the kernel fits."""
     reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, attributes["dilations"], strict=True)]
-    return [gen.size(least, least + most) for least in reach]
+    return [gen.size(minimum, minimum + maximum) for minimum in reach]
 
 
 @RANDOM_CASES.row(("Convolution", 1), ("GroupConvolution", 1))
@@ -100,8 +100,8 @@ def pool(gen: CaseGenerator, type: str, since: int) -> Case:
     # A pad is smaller than what the window reaches.
     reach = [dilation * (size - 1) for size, dilation in zip(attributes["kernel"], attributes["dilations"], strict=True)]
     for name in ("pads_begin", "pads_end"):
-        attributes[name] = [gen.size(0, most) if gen.chance(0.6) else 0 for most in reach]
-    sizes = [gen.size(least + 1, least + 6) for least in reach]
+        attributes[name] = [gen.size(0, maximum) if gen.chance(0.6) else 0 for maximum in reach]
+    sizes = [gen.size(minimum + 1, minimum + 6) for minimum in reach]
     if not spread:
         del attributes["dilations"]
     attributes["rounding_type"] = gen.pick(None, "floor", "ceil", *(("ceil_torch",) if since > 8 else ()))
