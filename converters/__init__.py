@@ -36,7 +36,7 @@ def convert(
     try:
         from converters.onnx.translate import translate
     except ImportError as error:
-        raise ConversionError(f"conversion needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
     return translate(model, dict(inputs or {}), strict, warn or _warn)
 
 

@@ -59,7 +59,7 @@ class ConversionError(IrexecError):
     """An ONNX model that cannot be converted: node name, domain, operator, opset.
 
     Attributes:
-        unsupported: whether the model is sound, but has operators that cannot be translated.
+        unsupported: whether the model is sound, but has operators that cannot be translated, or a package is not installed.
     """
 
     def __init__(self, message: str, *, unsupported: bool = False) -> None:

@@ -14,8 +14,8 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
-from irexec.errors import ConversionError
-from irexec.ir.dims import PartialShape
+from irexec.errors import ConversionError, InputError, OpError
+from irexec.ir.dims import PartialShape, shape_text
 from irexec.tools.verify import Verification, check_shapes, verify
 
 
@@ -57,7 +57,14 @@ def convert(
     target = _target(model, output)
     converters = _converters()
     warnings: list[str] = []
-    converted: Model = converters.convert(model, inputs=shapes_by_name(shapes, "--input"), strict=strict, warn=warnings.append)
+    given = shapes_by_name(shapes, "--input")
+    try:
+        converted: Model = converters.convert(model, inputs=given, strict=strict, warn=warnings.append)
+    except ConversionError as error:
+        if not given or not isinstance(error.__cause__, OpError):
+            raise
+        texts = " ".join(f"--input {name}{shape_text(shape)}" for name, shape in given.items())
+        raise InputError(f"the model does not take {texts}: {error}") from None
     for text in warnings:
         render.warning_line(text)
     wanted = shapes_by_name(verify_shapes, "--verify-shape")
@@ -137,7 +144,7 @@ def _converters() -> Any:
     try:
         import converters.onnx.translate
     except ImportError as error:
-        raise ConversionError(f"conversion needs the package onnx (pip install 'irexec[onnx]'): {error}") from None
+        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
     return converters
 
 

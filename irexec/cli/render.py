@@ -40,15 +40,16 @@ def _put(text: str, stderr: bool = False) -> None:
     Raises:
         OSError: stdout cannot be written.
     """
-    file = _file(stderr)
-    try:
-        with _paused():
+    with _paused():
+        # Not before: while progress is shown the streams are those of rich, which break lines.
+        file = _file(stderr)
+        try:
             file.write(_encodable(text, file))
             file.flush()
-    except OSError as error:
-        _discard(file)
-        if not stderr and not isinstance(error, BrokenPipeError):
-            raise OSError(error.errno, error.strerror, "stdout") from None
+        except OSError as error:
+            _discard(file)
+            if not stderr and not isinstance(error, BrokenPipeError):
+                raise OSError(error.errno, error.strerror, "stdout") from None
 
 
 def _discard(file: TextIO) -> None:
@@ -147,8 +148,10 @@ def _paused() -> Iterator[None]:
         yield
         return
     _status.stop()
-    yield
-    _status.start()
+    try:
+        yield
+    finally:
+        _status.start()
 
 
 def table(

@@ -86,7 +86,7 @@ class InferReport:
 
 @dataclass(frozen=True)
 class Messages:
-    """Where a run reports what is no error, as soon as it is known.
+    """Where a run reports what is not an error, as soon as it is known.
 
     Attributes:
         note: takes what the user may not expect, such as an image that is stretched.
@@ -168,10 +168,10 @@ def _refuse_errors(model: Model) -> None:
     errors = [finding for finding in validate(model) if finding.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
-        raise ModelError(f"{model.path}, {_place(errors[0])}: {errors[0].code} {errors[0].message}{more}")
+        raise ModelError(f"{model.path}, {_location(errors[0])}: {errors[0].code} {errors[0].message}{more}")
 
 
-def _place(finding: Finding) -> str:
+def _location(finding: Finding) -> str:
     layer = "" if finding.layer_id is None else f", layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type})"
     return f"line {finding.line}{layer}"
 
@@ -187,7 +187,7 @@ def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
     else:
         # Compiling a model of version 10 changes the types of its inputs and outputs.
         findings = port_findings(model, infer_shapes(model, tolerant=True))
-    texts += [f"{_place(finding)}: {finding.message}" for finding in findings if finding.severity == "error"]
+    texts += [f"{_location(finding)}: {finding.message}" for finding in findings if finding.severity == "error"]
     for text in texts[:_WARNINGS_SHOWN]:
         messages.warning(text)
     if len(texts) > _WARNINGS_SHOWN:

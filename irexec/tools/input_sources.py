@@ -120,7 +120,7 @@ class _Reader:
         arrays = {}
         for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
             if not is_static(port.shape):
-                self.notify(f"input {port}: the sizes that are not known are taken as small as can be, {shape_text(shape)}; see --shape")
+                self.notify(f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them")
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
         return arrays
 

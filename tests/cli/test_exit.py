@@ -99,3 +99,21 @@ def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], mes
     assert out == ""
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
+
+
+def test_a_shape_that_a_model_does_not_take_is_wrong_usage_everywhere(tmp_path: Path, capsys: Capture) -> None:
+    for arguments in (
+        ["infer", MODEL, "-i", "random", "--shape", "picture[1,4,8,8]"],
+        ["convert", MODEL.with_suffix(".onnx"), "-o", tmp_path / "m.xml", "--input", "picture[1,4,8,8]"],
+    ):
+        assert run([str(argument) for argument in arguments]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("error: the model does not take --") and "data has 4 channels, the filter takes 1" in err
+        assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_onnx_the_message_says_what_to_install(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "converters.onnx.translate", None)
+    assert run(["convert", str(MODEL.with_suffix(".onnx"))]) == 4
+    assert "pip install onnx" in capsys.readouterr().err

@@ -6,12 +6,15 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import irexec
 from irexec import tools
@@ -341,7 +344,7 @@ def test_sizes_that_are_not_known_are_1_or_as_small_as_may_be(tmp_path: Path, ca
     irexec.save_model(builder.model(), tmp_path / "m.xml")
     out, err = infer(capsys, tmp_path / "m.xml", "-i", "random", "--json")
     assert json.loads(out)["outputs"][0]["shape"] == [1, 3, 2]
-    assert err.startswith("note: input x: f32[?,3,2..5]: ") and "[1,3,2]" in err and err.count("\n") == 1
+    assert err.startswith("note: input x: f32[?,3,2..5] gets the shape [1,3,2]: ") and err.count("\n") == 1
     _, err = infer(capsys, tmp_path / "m.xml", "-i", "random", "--shape", "1,3,2")
     assert err == ""
 
@@ -380,3 +383,23 @@ def test_a_file_of_another_kind(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "v.mp4").write_bytes(b"\0\0\0\x20ftyp")
     _, err = infer(capsys, CLASSIFIER, "-i", tmp_path / "v.mp4", code=3)
     assert "not a readable .npy, .npz or image (.png, .jpg" in err
+
+
+# Progress
+
+
+def test_a_note_stays_whole_while_progress_is_shown(tmp_path: Path) -> None:
+    """On a terminal of 80 columns; a note is one line, which the terminal itself may wrap."""
+    import pty
+
+    Image.fromarray(np.zeros((1, 2), np.uint8)).save(tmp_path / "wide.png")
+    main, terminal = pty.openpty()
+    words = [sys.executable, "-m", "irexec", "infer", str(CLASSIFIER), "-i", str(tmp_path / "wide.png"), "--json"]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, env=environment, check=True)
+    os.close(terminal)
+    with open(main, "rb", buffering=0) as screen:
+        shown = screen.read(1 << 16).decode()
+    assert json.loads(done.stdout)["outputs"]
+    assert "running" in shown
+    assert "wide.png is stretched from 2x1 to 8x8; --resize fit or crop keeps the proportions\r\n" in shown
