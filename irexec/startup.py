@@ -21,14 +21,15 @@ def is_command_line() -> bool:
 
 
 def exit_quietly_on_interrupt() -> None:
-    """Make Ctrl-C end the process at once; an exception could get lost in the middle of an import."""
-    if is_command_line():
+    """Make Ctrl-C end the process at once, unless it is ignored; an exception could get lost in the middle of an import."""
+    if is_command_line() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit)
 
 
 def raise_on_interrupt() -> None:
     """Make Ctrl-C raise KeyboardInterrupt again, now that there is something to clean up."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is _exit:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _exit(number: int, frame: Any) -> None:

@@ -34,7 +34,7 @@ def _file(stderr: bool) -> TextIO:
 def _put(text: str, stderr: bool = False) -> None:
     """Write text as it is.
 
-    A reader that went away is no error, so that the exit code stays true; neither is a full disk behind stderr, where it
+    A reader that went away is not an error, so that the exit code stays true; neither is a full disk behind stderr, where it
     could not be reported.
 
     Raises:
@@ -143,7 +143,7 @@ def progress(text: str) -> Iterator[None]:
 
 @contextmanager
 def _paused() -> Iterator[None]:
-    """The line of ``progress`` is out of the way while the block lasts."""
+    """The line of ``progress`` is not shown while the block lasts."""
     if _status is None:
         yield
         return

@@ -106,6 +106,26 @@ class _Reference:
     unknown: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """The values that the options ask for, by name: those of the table and of -o, those to rank and those to dump."""
+
+    selected: Mapping[str, Value]
+    ranked: Mapping[str, Value]
+    dumped: Mapping[str, Value]
+    reference: _Reference | None
+
+    @property
+    def required(self) -> list[Value]:
+        """The values without which there is nothing to report."""
+        return list(dict.fromkeys([*self.selected.values(), *self.ranked.values(), *self.dumped.values()]))
+
+    @property
+    def values(self) -> list[Value]:
+        """All values, each of them once."""
+        return list(dict.fromkeys([*self.required, *(self.reference.values.values() if self.reference else ())]))
+
+
 def infer(path: str, sources: Sequence[InputSource], options: InferOptions, messages: Messages | None = None) -> InferReport:
     """Run a model once and give, write and compare whatever ``options`` ask for.
 
@@ -124,27 +144,28 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, options)
     compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, tolerant=True)
-    selected = _selected(compiled, options)
-    reference = _reference(compiled, options)
-    every = _every_tensor(compiled) if options.dump_folder is not None else {}
-    wanted = list(dict.fromkeys([*selected.values(), *every.values(), *(reference.values.values() if reference else ())]))
-    _require(compiled, [*selected.values(), *every.values()], options)
+    wanted = _wanted(compiled, options)
+    _require(compiled, wanted.required, options)
     _warn(model, compiled, messages)
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note)
-    arrays = dict(zip(wanted, compiled.values(inputs, wanted), strict=True))
-    results = {name: arrays[value] for name, value in selected.items()}
-    ranked = results if not options.every_tensor else {port: arrays[value] for port, value in _results(compiled).items() if value in arrays}
-    report = InferReport(
-        results,
-        tuple(predictions(ranked, options.topk, labels, options.class_axis)) if options.topk else None,
-        _compared(reference, selected, arrays, options) if reference else None,
-        len(every) if options.dump_folder is not None else None,
-    )
+    arrays = dict(zip(wanted.values, compiled.values(inputs, wanted.values), strict=True))
+    report = _report(wanted, arrays, labels, options)
     if options.output is not None:
-        write_results(options.output, results, options.image, messages.note)
+        write_results(options.output, report.tensors, options.image, messages.note)
     if options.dump_folder is not None:
-        write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in every.items()})
+        write_dump(Path(options.dump_folder), {name: (value, arrays[value]) for name, value in wanted.dumped.items()})
     return report
+
+
+def _report(wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions) -> InferReport:
+    """What is reported of the arrays of a run."""
+    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
+    return InferReport(
+        {name: arrays[value] for name, value in wanted.selected.items()},
+        tuple(predictions(ranked, options.topk, labels, options.class_axis)) if options.topk else None,
+        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
+        None if options.dump_folder is None else len(wanted.dumped),
+    )
 
 
 def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
@@ -211,13 +232,13 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
         raise InputError(f"the model does not take {given}: {error}") from None
 
 
-def _selected(compiled: CompiledModel, options: InferOptions) -> dict[str, Value]:
-    """What the table shows and -o writes, by name."""
-    if options.every_tensor:
-        return _every_tensor(compiled)
-    if options.tensors:
-        return {name: find_value(compiled.model, name) for name in options.tensors}
-    return _results(compiled)
+def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
+    every = _every_tensor(compiled) if options.every_tensor or options.dump_folder is not None else {}
+    named = {name: find_value(compiled.model, name) for name in options.tensors}
+    selected = every if options.every_tensor else named or _results(compiled)
+    # Every tensor of a network has no classes: with --all it is the results that are ranked.
+    ranked = (named or _results(compiled)) if options.topk else {}
+    return _Wanted(selected, ranked, every if options.dump_folder is not None else {}, _reference(compiled, options))
 
 
 def _results(compiled: CompiledModel) -> dict[str, Value]:

@@ -45,6 +45,8 @@ def _check_output(output: Path, read: Mapping[str, str]) -> None:
         raise InputError(f"-o {output}: results are written to a .npz, or an image to a .png")
     if output.is_dir():
         raise InputError(f"-o {output} is a folder")
+    if not output.parent.is_dir():
+        raise InputError(f"-o {output}: the folder {output.parent} does not exist")
     if output.exists() and not output.is_file():
         raise InputError(f"-o {output} is not a regular file")
     for file, what in read.items():

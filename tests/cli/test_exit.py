@@ -117,3 +117,17 @@ def test_without_onnx_the_message_says_what_to_install(capsys: Capture, monkeypa
     monkeypatch.setitem(sys.modules, "converters.onnx.translate", None)
     assert run(["convert", str(MODEL.with_suffix(".onnx"))]) == 4
     assert "pip install onnx" in capsys.readouterr().err
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored() -> None:
+    """As a shell does for what runs in the background."""
+    program = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.argv = ["irexec", "ops", "Relu"]
+from irexec.cli.main import main
+signal.raise_signal(signal.SIGINT)
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
