@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -57,19 +57,14 @@ def convert(
     target = _target(model, output)
     converters = _converters()
     warnings: list[str] = []
-    given = shapes_by_name(shapes, "--input")
-    try:
-        converted: Model = converters.convert(model, inputs=given, strict=strict, warn=warnings.append)
-    except ConversionError as error:
-        if not given or not isinstance(error.__cause__, OpError):
-            raise
-        texts = " ".join(f"--input {name}{shape_text(shape)}" for name, shape in given.items())
-        raise InputError(f"the model does not take {texts}: {error}") from None
+    with render.progress(f"converting {model}"):
+        converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
     for text in warnings:
         render.warning_line(text)
     wanted = shapes_by_name(verify_shapes, "--verify-shape")
     check_shapes(converted, wanted)
-    save_model(converted, target)
+    with render.progress(f"writing {target}"):
+        save_model(converted, target)
     document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
     code = 0
     if wants_verify or verify_shapes:
@@ -79,6 +74,23 @@ def convert(
     else:
         render.line(f"{target}: {len(converted.nodes)} layers")
     return code
+
+
+def _converted(converters: Any, path: str, shapes: Mapping[str, PartialShape], strict: bool, warn: Callable[[str], object]) -> Model:
+    """The IR.
+
+    Raises:
+        InputError: the model does not accept the shapes given.
+        ConversionError: it cannot be converted for any other reason.
+    """
+    try:
+        model: Model = converters.convert(path, inputs=shapes, strict=strict, warn=warn)
+    except ConversionError as error:
+        if not shapes or not isinstance(error.__cause__, OpError):
+            raise
+        given = " ".join(f"--input {name}{shape_text(shape)}" for name, shape in shapes.items())
+        raise InputError(f"the model does not take {given}: {error}") from None
+    return model
 
 
 def _target(model: str, output: str | None) -> Path:
@@ -96,7 +108,7 @@ def _target(model: str, output: str | None) -> Path:
     target = source.with_suffix(".xml") if output is None else Path(output)
     if target.suffix != ".xml":
         raise click.BadParameter(f"{str(target)!r} does not end in .xml", param_hint="'-o'")
-    if not target.parent.is_dir():
+    if output is not None and not target.parent.is_dir():
         raise click.BadParameter(f"the folder {str(target.parent)!r} does not exist", param_hint="'-o'")
     for path in (target, target.with_suffix(".bin")):
         if _is_part_of_model(path, source):
@@ -121,7 +133,8 @@ def _verify(
     from converters.onnx.reference import open_reference
 
     try:
-        result = verify(model, open_reference(path), shapes, seed=seed, rtol=rtol, atol=atol)
+        with render.progress(f"verifying {path}"):
+            result = verify(model, open_reference(path), shapes, seed=seed, rtol=rtol, atol=atol)
     except ConversionError as error:
         render.warning_line(f"not verified: {error}")
         return 0, {"against": None, "error": str(error), "inputs": {}, "outputs": []}
@@ -135,7 +148,7 @@ def _verify(
 def _print(result: Verification) -> None:
     inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in result.shapes.items())
     rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in result.agreements]
-    render.table(("output", f"against {result.against}", "largest difference", ""), rows, right=(2,))
+    render.table(("output", f"against {result.against}", "largest difference", ""), rows, right=(2,), sentences=(3,))
     render.line(f"verified with {inputs}" if inputs else "verified without inputs")
 
 

@@ -86,6 +86,10 @@ def test_a_folder_is_not_a_model(model: str, capsys: Capture) -> None:
     assert f"{model!r} is not a file" in _convert(capsys, model, code=2)[1]
 
 
+def test_a_model_in_a_folder_that_does_not_exist(tmp_path: Path, capsys: Capture) -> None:
+    assert "cannot be read" in _convert(capsys, tmp_path / "none" / "m.onnx", code=3)[1]
+
+
 @pytest.mark.parametrize("name", ["m.xml", "m.bin"])
 def test_the_model_is_not_overwritten(name: str, tmp_path: Path, capsys: Capture) -> None:
     """Whatever the name of the model is, also by way of a link."""
