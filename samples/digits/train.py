@@ -3,7 +3,7 @@
     pip install scikit-learn onnx pillow numpy
     python samples/digits/train.py
 
-The last fifth of the digits is never trained on: accuracy is measured on it and the sample pictures
+The last fifth of the digits is never trained on: accuracy is measured on it and the sample images
 are taken from it. The seed is fixed; the figures are those in the README.
 """
 
@@ -24,12 +24,12 @@ BATCH = 64
 
 
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(train pictures, train labels, held-out pictures, held-out labels); pictures (N, 1, 8, 8) in 0..1."""
+    """(train images, train labels, held-out images, held-out labels); images (N, 1, 8, 8) in 0..1."""
     data = load_digits()
-    pictures = (data.images / 16).astype(np.float32)[:, None]
-    order = np.random.default_rng(SEED).permutation(len(pictures))
+    images = (data.images / 16).astype(np.float32)[:, None]
+    order = np.random.default_rng(SEED).permutation(len(images))
     cut = len(order) * 4 // 5
-    return pictures[order[:cut]], data.target[order[:cut]], pictures[order[cut:]], data.target[order[cut:]]
+    return images[order[:cut]], data.target[order[:cut]], images[order[cut:]], data.target[order[cut:]]
 
 
 def forward(layers: list, x: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ def backward(layers: list, gradient: np.ndarray) -> None:
 
 
 def shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Now and then the pictures are moved by at most one pixel."""
+    """Now and then the images are moved by at most one pixel."""
     if rng.random() > 0.3:
         return x
     dy, dx = rng.integers(-1, 2, 2)
@@ -53,7 +53,7 @@ def shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def noisy(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """The pictures with noise, in the 256 steps of a PNG."""
+    """The images with noise, in the 256 steps of a PNG."""
     spoiled = np.clip(x + rng.normal(0, 0.25, x.shape), 0, 1)
     return (np.rint(spoiled * 255) / 255).astype(np.float32)
 
@@ -100,7 +100,7 @@ def tensor(name: str, array: np.ndarray) -> onnx.TensorProto:
 
 def as_onnx(name: str, layers: list, last: str, output: tuple[str, list]) -> onnx.ModelProto:
     """The layers and a last activation as an ONNX model with a batch of 1."""
-    nodes, weights, value = [], [], "picture"
+    nodes, weights, value = [], [], "image"
     for i, layer in enumerate(layers):
         kind = type(layer).__name__
         result, names = f"{kind.lower()}{i}", [f"{kind.lower()}{i}.w", f"{kind.lower()}{i}.b"]
@@ -121,7 +121,7 @@ def as_onnx(name: str, layers: list, last: str, output: tuple[str, list]) -> onn
             nodes.append(helper.make_node(kind, [value], [result], result))
         value = result
     nodes.append(helper.make_node(last, [value], [output[0]], output[0]))
-    given = helper.make_tensor_value_info("picture", TensorProto.FLOAT, [1, 1, 8, 8])
+    given = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 1, 8, 8])
     gives = helper.make_tensor_value_info(output[0], TensorProto.FLOAT, output[1])
     graph = helper.make_graph(nodes, name, [given], [gives], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="irexec samples")
@@ -129,8 +129,8 @@ def as_onnx(name: str, layers: list, last: str, output: tuple[str, list]) -> onn
     return model
 
 
-def save_picture(path: Path, picture: np.ndarray) -> None:
-    Image.fromarray(np.rint(picture * 255).astype(np.uint8), "L").save(path)
+def save_image(path: Path, image: np.ndarray) -> None:
+    Image.fromarray(np.rint(image * 255).astype(np.uint8), "L").save(path)
 
 
 def main() -> None:
@@ -150,9 +150,9 @@ def main() -> None:
 
     for digit in range(10):
         first = int(np.flatnonzero(answers == digit)[0])
-        save_picture(HERE / f"digit_{digit}.png", held_out[first, 0])
+        save_image(HERE / f"digit_{digit}.png", held_out[first, 0])
         if digit in (3, 8):
-            save_picture(HERE / f"noisy_{digit}.png", spoiled[first, 0])
+            save_image(HERE / f"noisy_{digit}.png", spoiled[first, 0])
     names = "zero one two three four five six seven eight nine"
     (HERE / "labels.txt").write_text("\n".join(names.split()) + "\n", encoding="utf-8")
 

@@ -285,7 +285,7 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "--rtol is for --assert" in err("random", "--rtol", "0.1")
     assert "has a value that is not finite or is 0" in err(DIGITS / "digit_1.png", "--scale", "0")
     assert "has a value that is not finite" in err(DIGITS / "digit_1.png", "--mean", "nan")
-    assert "the shape of 'picture' is given twice" in err("random", "--shape", "picture=1,1,8,8", "--shape", "picture=1,1,8,8")
+    assert "the shape of 'image' is given twice" in err("random", "--shape", "image=1,1,8,8", "--shape", "image=1,1,8,8")
     assert "'Relu' cannot be given with it" in complained(capsys, "ops", "Relu", "--check", MODEL)
     assert "there is no operation 'Gathr'; similar types are Gather" in complained(capsys, "ops", "Gather", "Gathr")
 
@@ -309,7 +309,7 @@ def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_
 def test_arrays_as_other_machines_write_them(capsys: Capture, tmp_path: Path) -> None:
     np.save(tmp_path / "big.npy", np.zeros((1, 1, 8, 8), ">f4"))
     assert "[1,10]" in said(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "big.npy")
-    assert "names no file" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "picture=")
+    assert "names no file" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "image=")
     np.savez(tmp_path / "none.npz")
     err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--assert", tmp_path / "none.npz")
     assert "none.npz has no arrays to compare with" in err

@@ -90,7 +90,7 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
             "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)",
         ),
         (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
-        (["infer", MODEL], "no value is given for 'picture'"),
+        (["infer", MODEL], "no value is given for 'image'"),
     ],
 )
 def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], message: str, capsys: Capture) -> None:

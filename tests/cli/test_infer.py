@@ -146,7 +146,7 @@ def folder(tmp_path: Path) -> Path:
     """A model, an input, a reference, and what is in the way of an output."""
     for suffix in (".xml", ".bin"):
         shutil.copy(CLASSIFIER.with_suffix(suffix), tmp_path / f"model{suffix}")
-    np.savez(tmp_path / "input.npz", picture=np.zeros((1, 1, 8, 8), np.float32))
+    np.savez(tmp_path / "input.npz", image=np.zeros((1, 1, 8, 8), np.float32))
     (tmp_path / "folder.npz").mkdir()
     (tmp_path / "link.npz").symlink_to(tmp_path / "model.bin")
     (tmp_path / "device.npz").symlink_to("/dev/null")
@@ -334,7 +334,7 @@ def test_a_dump_does_not_replace_a_folder_with_an_input(tmp_path: Path, capsys: 
 
 @pytest.mark.parametrize(("source", "expected"), [("zeros", 0), ("ones", 1)])
 def test_constant_inputs(source: str, expected: float, capsys: Capture) -> None:
-    (line,) = values(capsys, CLASSIFIER, "-i", source, "--tensor", "picture")["outputs"]
+    (line,) = values(capsys, CLASSIFIER, "-i", source, "--tensor", "image")["outputs"]
     assert (line["min"], line["max"], line["shape"]) == (expected, expected, [1, 1, 8, 8])
 
 
@@ -353,13 +353,13 @@ def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
-@pytest.mark.parametrize("option", ["-", "picture=-"])
+@pytest.mark.parametrize("option", ["-", "image=-"])
 @pytest.mark.parametrize("kind", ["npy", "npz"])
 def test_arrays_come_from_standard_input(option: str, kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     buffer, array = io.BytesIO(), np.full((1, 1, 8, 8), 0.5, np.float32)
-    np.save(buffer, array) if kind == "npy" else np.savez(buffer, picture=array)
+    np.save(buffer, array) if kind == "npy" else np.savez(buffer, image=array)
     _stdin(monkeypatch, buffer.getvalue())
-    (line,) = values(capsys, CLASSIFIER, "-i", option, "--tensor", "picture")["outputs"]
+    (line,) = values(capsys, CLASSIFIER, "-i", option, "--tensor", "image")["outputs"]
     assert (line["min"], line["max"]) == (0.5, 0.5)
 
 
@@ -374,7 +374,7 @@ def test_a_pipe_is_read_once(tmp_path: Path, capsys: Capture) -> None:
     reading, writing = os.pipe()
     os.write(writing, (tmp_path / "x.npy").read_bytes())
     os.close(writing)
-    (line,) = values(capsys, CLASSIFIER, "-i", f"/dev/fd/{reading}", "--tensor", "picture")["outputs"]
+    (line,) = values(capsys, CLASSIFIER, "-i", f"/dev/fd/{reading}", "--tensor", "image")["outputs"]
     os.close(reading)
     assert line["mean"] == 0.5
 

@@ -71,13 +71,13 @@ def test_shapes_need_distinct_names() -> None:
         shapes_by_name([shape("1,2", None, None)], "--input")
 
 
-@pytest.mark.parametrize("text", ["3,1,8,8", "[3,1,8,8]", "picture=3,1,8,8", "picture[3,1,8,8]", "0=3,1,8,8", "0[3,1,8,8]"])
+@pytest.mark.parametrize("text", ["3,1,8,8", "[3,1,8,8]", "image=3,1,8,8", "image[3,1,8,8]", "0=3,1,8,8", "0[3,1,8,8]"])
 def test_infer_takes_every_form(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["infer", str(CLASSIFIER), "-i", "random", "--shape", text, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [3, 10]
 
 
-@pytest.mark.parametrize("text", ["picture[1,2,8,8]", "picture[1,a]", "nowhere[1]", "[1],[2]"])
+@pytest.mark.parametrize("text", ["image[1,2,8,8]", "image[1,a]", "nowhere[1]", "[1],[2]"])
 def test_a_wrong_shape_is_wrong_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["infer", str(CLASSIFIER), "-i", "random", "--shape", text]) == 2
     assert capsys.readouterr().err.count("\n") == 1
