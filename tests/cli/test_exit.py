@@ -103,8 +103,8 @@ def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], mes
 
 def test_a_shape_that_a_model_does_not_take_is_wrong_usage_everywhere(tmp_path: Path, capsys: Capture) -> None:
     for arguments in (
-        ["infer", MODEL, "-i", "random", "--shape", "picture[1,4,8,8]"],
-        ["convert", MODEL.with_suffix(".onnx"), "-o", tmp_path / "m.xml", "--input", "picture[1,4,8,8]"],
+        ["infer", MODEL, "-i", "random", "--shape", "image[1,4,8,8]"],
+        ["convert", MODEL.with_suffix(".onnx"), "-o", tmp_path / "m.xml", "--input", "image[1,4,8,8]"],
     ):
         assert run([str(argument) for argument in arguments]) == 2
         err = capsys.readouterr().err

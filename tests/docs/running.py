@@ -1,6 +1,6 @@
 """Running a page: its commands and Python blocks in order, in a folder of its own.
 
-A page without captions runs in a folder that holds the sample models. A page whose blocks have file names as captions is a guide:
+A page without captions runs in a folder that holds samples/. A page whose blocks have file names as captions is a guide:
 it runs in a copy of the source tree, into which those blocks are written, or applied where they are diffs.
 """
 
