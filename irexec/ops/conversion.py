@@ -47,7 +47,7 @@ def _check_kinds(data: Fact, to: Element | None) -> None:
 
 @op("Convert", since=1, symbolic=True, view=True)
 def convert_1(data: AnyTensor, *, destination_type: Element) -> np.ndarray:
-    """``data`` converted to ``destination_type`` as by ``converted``. Source: Convert-1."""
+    """``data`` converted to the element type ``destination_type``. Source: Convert-1."""
     return converted(data, destination_type) if data.dtype != object else data.copy()
 
 
