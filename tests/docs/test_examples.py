@@ -88,6 +88,14 @@ def test_shell_lines(page: str, line: str) -> None:
             assert set(extras.split(",")) <= _extras()
 
 
+@pytest.mark.parametrize("path", pages(), ids=_id)
+def test_files_that_a_page_names_exist(path: Path) -> None:
+    text = path.read_text("utf-8")
+    made = {block.caption for block in blocks(text)}
+    named = set(re.findall(r"`((?:irexec|converters|tests|docs|samples)/[\w./-]*)`", text))
+    assert {name for name in named - made if "NAME" not in name and not (ROOT / name).exists()} == set()
+
+
 def _extras() -> set[str]:
     return set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"])
 
