@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -37,7 +38,12 @@ def example(definition: OpDef) -> str:
     shown += [_value("result" if len(results) == 1 else f"result {i}", "", array) for i, array in enumerate(results)]
     attributes = [f'{name}="{text}"' for name, text in row.attributes.items()]
     source = "recorded from OpenVINO" if row.gives is None else "from the specification or a calculation by hand"
-    return "\n".join((f"**Example**: {row.name}\n", fence("\n".join([*attributes, *shown])), f"The result is {source}.\n"))
+    return "\n".join((f"**Example**: {_title(row)}\n", fence("\n".join([*attributes, *shown])), f"The result is {source}.\n"))
+
+
+def _title(row: Case) -> str:
+    """The name of the row, without the number of the published example that it comes from."""
+    return re.sub(r"^seed \d+ ", "", row.name)
 
 
 def _input_name(definition: OpDef, position: int) -> str:
