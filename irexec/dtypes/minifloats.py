@@ -9,12 +9,13 @@ Values: OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2), OCP Microscalin
 
 from __future__ import annotations
 
+import abc
 import functools
 
 import numpy as np
 
 
-class MiniFloat:
+class MiniFloat(abc.ABC):
     """A float type of which every value has a code of at most 8 bits.
 
     Attributes:
@@ -35,11 +36,13 @@ class MiniFloat:
         with np.errstate(over="ignore", invalid="ignore"):
             return self._codes(np.asarray(array, np.float32))
 
+    @abc.abstractmethod
     def _values(self) -> np.ndarray:
-        raise NotImplementedError
+        """The values by code."""
 
+    @abc.abstractmethod
     def _codes(self, values: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """The codes of rounded float32 values."""
 
     def _nearest(self, values: np.ndarray) -> np.ndarray:
         """The code nearest to each value that is not negative; ``ascending`` for what overflows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,20 +66,18 @@ def average_pool(
     if not count_include_pad or rounding == "floor" or not windows.is_padded:
         return _average(b, x, windows, rounding, exclude_pad=not count_include_pad)
     sizes = _spatial_sizes(b, x, windows)
-    axes = zip(
-        sizes,
-        windows.counts_rounded_up(sizes),
-        windows.strides,
-        windows.effective_kernel,
-        windows.pads_begin,
-        windows.pads_end,
-        strict=True,
-    )
+    axes = _axes_rounded_up(windows, sizes)
     # Without the padding at the end that only an omitted window would cover, so that rounding up gives the same count.
     ends = [max(0, min(end, (count - 1) * stride + kernel - size - begin)) for size, count, stride, kernel, begin, end in axes]
     padded = _padded(b, x, windows.pads_begin, ends)
     none = [0] * len(ends)
     return _average(b, padded, replace(windows, pads_begin=none, pads_end=none), rounding, exclude_pad=True)
+
+
+def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """For each axis its size, the number of windows rounded up, stride, effective kernel size and pads."""
+    counts = windows.counts_rounded_up(sizes)
+    return zip(sizes, counts, windows.strides, windows.effective_kernel, windows.pads_begin, windows.pads_end, strict=True)
 
 
 def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
@@ -147,15 +146,7 @@ def lp_pool(
     windows = Windows.of(kernel_shape, strides, dilations, pads, auto_pad)
     if _rounding(windows, ceil_mode) != "floor":
         sizes = _spatial_sizes(b, x, windows)
-        axes = zip(
-            sizes,
-            windows.counts_rounded_up(sizes),
-            windows.strides,
-            windows.effective_kernel,
-            windows.pads_begin,
-            windows.pads_end,
-            strict=True,
-        )
+        axes = _axes_rounded_up(windows, sizes)
         ends = [max(end, (count - 1) * stride + kernel - size - begin) for size, count, stride, kernel, begin, end in axes]
         windows = replace(windows, pads_end=ends)
     means = _average(b, _powers(b, x, p), windows, "floor", exclude_pad=False)
