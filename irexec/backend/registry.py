@@ -10,14 +10,40 @@ needs only once (weights in another order, tables) it makes when it is called, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from irexec.backend.chain import BlockFunction
+from irexec.backend.kernel import Kernel, Task
 from irexec.ir.facts import Fact
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
 Builder = Callable[..., Callable[..., Any] | None]
+Candidates = Callable[[Task], Iterable[Kernel]]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockOperation:
+    """An element-wise operation as a chain runs it.
+
+    Attributes:
+        function: computes a block; see chain.BlockFunction.
+        reads: the inputs that are the function's arguments, in that order; the others are part of the function.
+        shapes: for each of these the shape that makes NumPy's broadcasting right, or None for its own.
+        in_place, temporaries: see chain.Instruction.
+    """
+
+    function: BlockFunction
+    reads: tuple[int, ...]
+    shapes: tuple[tuple[int, ...] | None, ...] = ()
+    in_place: bool = True
+    temporaries: int = 0
+
+
+_CANDIDATES: dict[tuple[str, int | str], list[Candidates]] = {}
+_BLOCK_OPERATIONS: dict[tuple[str, int | str], Callable[[Task], BlockOperation | None]] = {}
 
 _BUILDERS: dict[tuple[str, int | str], Builder] = {}
 loader = Loader()
@@ -44,3 +70,54 @@ def find_fast_kernel(definition: OpDef, inputs: Sequence[Fact], attributes: Mapp
     loader.load()
     builder = _BUILDERS.get((definition.type, definition.since))
     return None if builder is None else builder(*inputs, **attributes)
+
+
+def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
+    """Decorator: the function gives candidates for the version of ``type`` that appeared in ``since``; none where it has none.
+
+    A candidate is cheap to make: it looks at facts and shapes, and packs nothing before it is chosen.
+    """
+
+    def register(function: Candidates) -> Candidates:
+        _CANDIDATES.setdefault((type, since), []).append(function)
+        return function
+
+    return register
+
+
+def candidates(task: Task) -> list[Kernel]:
+    """The fast kernels that can compute a task."""
+    loader.load()
+    found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
+    return [kernel for function in found for kernel in function(task)]
+
+
+def has_candidates(definition: OpDef) -> bool:
+    """Whether any fast kernels are registered for the operation."""
+    loader.load()
+    return (definition.type, definition.since) in _CANDIDATES
+
+
+def block_operation(
+    type: str, since: int | str
+) -> Callable[[Callable[[Task], BlockOperation | None]], Callable[[Task], BlockOperation | None]]:
+    """Decorator: the function says how the version of ``type`` that appeared in ``since`` runs on a block, or None where it cannot.
+
+    Raises:
+        ValueError: that version has one already.
+    """
+
+    def register(function: Callable[[Task], BlockOperation | None]) -> Callable[[Task], BlockOperation | None]:
+        if (type, since) in _BLOCK_OPERATIONS:
+            raise ValueError(f"{type} of {since} has two block operations")
+        _BLOCK_OPERATIONS[type, since] = function
+        return function
+
+    return register
+
+
+def find_block_operation(task: Task) -> BlockOperation | None:
+    """How the task runs on a block of elements; None if it is not element-wise, or not for these types."""
+    loader.load()
+    function = _BLOCK_OPERATIONS.get((task.definition.type, task.definition.since))
+    return None if function is None else function(task)

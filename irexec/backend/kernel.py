@@ -1,0 +1,150 @@
+"""What a fast kernel is asked (Task), what it declares (Kernel), and what it is given when it runs (Context)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.chain import Chain
+from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.pool import Pool
+from irexec.backend.scratch import Scratch
+from irexec.ir.facts import Fact
+from irexec.schema.opdef import OpDef
+
+Order = tuple[int, ...]
+"""The axes of a tensor from the outermost to the innermost in memory; (0, 1, 2, ...) is C order."""
+
+Block = Callable[[int, Scratch], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One operation to be computed, with all that is known of it. Element types and shapes are known, every size an int.
+
+    Attributes:
+        definition: the operation.
+        attributes: typed, by the reference kernel's parameter.
+        inputs: facts of the operation's own inputs; an input that is left out has Fact(None, None).
+        constants: for each of them the constant that it is, or None.
+        outputs: the facts of the outputs; with a chain, the first one is what the chain gives.
+        wanted: for each output whether it is read.
+        chain: element-wise operations on the first output (its register 0), or None.
+        operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
+        operand_constants: for each of them the constant that it is, or None.
+        input_orders, output_orders: how inputs and outputs lie in memory.
+        threads: how many threads work on blocks.
+        unpack: whether compressed weights may be held unpacked.
+    """
+
+    definition: OpDef
+    attributes: Mapping[str, Any]
+    inputs: tuple[Fact, ...]
+    constants: tuple[ConstantSource | None, ...]
+    outputs: tuple[Fact, ...]
+    wanted: tuple[bool, ...]
+    chain: Chain | None = None
+    operands: tuple[Fact, ...] = ()
+    operand_constants: tuple[ConstantSource | None, ...] = ()
+    input_orders: tuple[Order | None, ...] = ()
+    output_orders: tuple[Order | None, ...] = ()
+    threads: int = 1
+    unpack: bool = True
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an own input."""
+        return _sizes(self.inputs[index])
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        """The shape of an output."""
+        return _sizes(self.outputs[index])
+
+    def dtype(self, index: int) -> np.dtype | None:
+        """The type of an own input's arrays; None for an input that is left out."""
+        element = self.inputs[index].element
+        return None if element is None else np.dtype(element.carrier)
+
+    def has_input(self, index: int) -> bool:
+        """Whether the input is there."""
+        return index < len(self.inputs) and self.inputs[index].element is not None
+
+
+def _sizes(fact: Fact) -> tuple[int, ...]:
+    return tuple(int(size) for size in fact.shape or ())  # type: ignore[arg-type]
+
+
+@dataclass(eq=False)
+class Context:
+    """What a kernel works with during a run: threads and workspace.
+
+    Attributes:
+        pool: the threads.
+        scratches: one for each thread.
+    """
+
+    pool: Pool
+    scratches: Sequence[Scratch]
+
+    def parallel(self, count: int, block: Block) -> None:
+        """Call ``block(index, scratch)`` for every index below ``count``, on any thread, in any order.
+
+        The scratch is empty at the beginning of a block. Raises the first exception of a block.
+        """
+        if count == 1 or len(self.scratches) == 1:
+            scratch = self.scratches[0]
+            for index in range(count):
+                scratch.clear()
+                block(index, scratch)
+            return
+
+        def work(index: int, worker: int) -> None:
+            scratch = self.scratches[worker]
+            scratch.clear()
+            block(index, scratch)
+
+        self.pool.run(count, work)
+
+    def scratch(self) -> Scratch:
+        """The calling thread's scratch, empty: for a kernel that works in one piece."""
+        self.scratches[0].clear()
+        return self.scratches[0]
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One way to compute a task. A subclass sets the fields when it is made, and computes in ``run``.
+
+    Attributes:
+        algorithm: for ``inspect --plan``, such as "Winograd F(4x4, 3x3)".
+        cost: estimated nanoseconds on one thread; the selector takes the cheapest candidate.
+        reads: the indexes of the own inputs that ``run`` reads; None for all. Others may be None when it runs, and a constant
+            that no kernel reads is released. The operands of the chain are always read.
+        runs_chain: whether ``run`` also computes the task's chain. Otherwise the chain is computed in a step of its own.
+        overwrites: own inputs (or operands, counted on) whose memory the first output may take, if they have its shape, type
+            and order.
+        workspace: bytes of scratch that a thread needs.
+        splits: whether the work is cut into blocks for the pool; for reports.
+    """
+
+    algorithm: str = ""
+    cost: float = 0.0
+    reads: tuple[int, ...] | None = None
+    runs_chain: bool = False
+    overwrites: tuple[int, ...] = ()
+    workspace: int = 0
+    splits: bool = field(default=False)
+
+    def pack(self, store: ConstantStore) -> None:
+        """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        """Write the outputs.
+
+        Args:
+            inputs: an array for each own input and operand, None where it is left out or not read. Strides are any.
+            outputs: an array for each output, to be written; None where nobody reads it. They have the orders of the task.
+        """
+        raise NotImplementedError

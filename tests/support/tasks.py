@@ -1,0 +1,57 @@
+"""Fast kernels run alone: a task for arrays, and a kernel's result for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.chain import Chain
+from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.pool import pool_of
+from irexec.backend.scratch import Scratch
+from irexec.dtypes.elements import element_of
+from irexec.ir.facts import Fact
+from irexec.schema.registry import resolve
+
+
+def task_of(
+    type: str,
+    version: str,
+    inputs: Sequence[np.ndarray | None],
+    attributes: dict[str, Any] | None = None,
+    *,
+    constants: Collection[int] = (),
+    chain: Chain | None = None,
+    operands: Sequence[np.ndarray] = (),
+    threads: int = 1,
+) -> Task:
+    """The task of one operation on these arrays; ``constants`` are the indexes of the inputs that are constants."""
+    definition = resolve(type, version)
+    arguments = definition.arguments(attributes or {})
+    facts = tuple(Fact(None, None) if x is None else Fact(element_of(x.dtype), x.shape) for x in inputs)
+    known = [Fact(None, None) if x is None else Fact.of(x) for x in inputs]
+    outputs = tuple(as_tuple(definition.infer(known, arguments)))
+    sources = tuple(ConstantSource.of(x, element_of(x.dtype)) if i in constants and x is not None else None for i, x in enumerate(inputs))
+    return Task(
+        definition, arguments, facts, sources, outputs, (True,) * len(outputs), chain,
+        tuple(Fact(element_of(x.dtype), x.shape) for x in operands), (None,) * len(operands),
+        (None,) * (len(facts) + len(operands)), (None,) * len(outputs), threads,
+    )  # fmt: skip
+
+
+def run_kernel(kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+    """What the kernel writes for the task's arrays, into arrays that were filled with NaN or 77."""
+    kernel.pack(ConstantStore())
+    outputs = []
+    for i, fact in enumerate(task.outputs):
+        dtype = np.dtype(fact.element.carrier) if fact.element is not None else np.dtype(np.float32)
+        outputs.append(np.full(task.output_shape(i), np.nan if dtype.kind == "f" else 77, dtype))
+    given = [x if kernel.reads is None or i in kernel.reads else None for i, x in enumerate(inputs)]
+    context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    with np.errstate(all="ignore"):
+        kernel.run([*given, *operands], outputs, context)
+    return outputs
