@@ -1,110 +1,156 @@
-"""How long whole networks take here and in the C++ engines, as ratios.
+"""How long the twelve published networks take in irexec and in the C++ engines.
 
-    python -m tests.benchmarks.networks [light_resnet50 ...] [--threads 2] [--rounds 5]
+    python -m tests.benchmarks.networks [NAMES...] [--threads 1 2] [--load busy] [--quota] [--json FILE] [--markdown]
 
-The networks are those inside the onnx package, with random weights. Every engine runs in a process of
-its own, in turns (irexec, OpenVINO, ONNX Runtime, irexec, ...): threads of two engines in one process
-wait for each other. Needs the extra ``oracle``.
+Every engine has a process of its own, new in each round, and within a round the engines run in turns (irexec, OpenVINO, ONNX Runtime,
+irexec, ...), so that what else the machine does falls on all of them. Medians over all runs. Before timing, the outputs are compared.
+``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from statistics import geometric_mean, median
+from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
-FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-ENGINES = ("irexec", "openvino", "onnxruntime")
-RUNS = 10
+from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
+from tests.benchmarks.engines import LOADERS
+from tests.benchmarks.machine import describe_machine
+from tests.benchmarks.models import NETWORKS, PRIMITIVES, default_folder, ensure
+from tests.benchmarks.table import Result, markdown, mean_ratio, milliseconds, ratio
+from tests.benchmarks.workers import Worker, take_turns
+from tests.support.networks import difference
 
-
-def with_random_weights(path: Path) -> onnx.ModelProto:
-    """The network with weights of its own: the package's are all equal, which would be an unfair gift."""
-    model = onnx.load(path)
-    rng = np.random.default_rng(0)
-    shapes = {node.input[0]: node.output[0] for node in model.graph.node if node.op_type == "ConstantOfShape"}
-    sizes = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    for source, name in shapes.items():
-        if source in sizes:
-            weights = rng.standard_normal(sizes[source].tolist(), np.float32) * np.float32(0.02)
-            model.graph.initializer.append(numpy_helper.from_array(np.abs(weights), name))
-    kept = [node for node in model.graph.node if not (node.op_type == "ConstantOfShape" and node.input[0] in sizes)]
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    return model
+# Of the largest value of an output; more means that the engines do not compute the same.
+TOLERANCE = 1e-4
 
 
-def measure(engine: str, network: str, threads: int) -> float:
-    """Milliseconds of one run: the median of ten, after three."""
-    model = with_random_weights(FOLDER / f"{network}.onnx")
-    x = np.random.default_rng(1).random((1, 3, 224, 224), np.float32)
-    run = {"irexec": _irexec, "openvino": _openvino, "onnxruntime": _onnxruntime}[engine](model, threads)
-    for _ in range(3):
-        run(x)
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        run(x)
-        times.append(time.perf_counter() - start)
-    return median(times) * 1000
+def measure_round(model: Path, engines: Sequence[str], threads: int | None, runs: int, group: Path | None = None) -> dict[str, Result]:
+    """Each engine's result from a new process, the engines running in turns."""
+    with ExitStack() as stack:
+        workers = {engine: stack.enter_context(Worker(engine, model, threads, group)) for engine in engines}
+        take_turns(workers.values(), runs)
+        return {engine: worker.finish() for engine, worker in workers.items()}
 
 
-def _irexec(model, threads):
-    import converters
-    import irexec
-
-    compiled = irexec.compile_model(converters.convert(model), threads=threads)
-    return lambda x: compiled([x])
-
-
-def _openvino(model, threads):
-    import openvino as ov
-
-    core = ov.Core()
-    options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
-    request = core.compile_model(core.read_model(model.SerializeToString()), "CPU", options).create_infer_request()
-    return lambda x: request.infer([x])
+def largest_difference(model: Path, engines: Sequence[str]) -> float:
+    """The largest difference of any output from OpenVINO's, relative to the largest value of that output."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for engine in engines:
+            file = Path(folder) / f"{engine}.npz"
+            with Worker(engine, model, None, outputs=file) as worker:
+                worker.finish()
+            with np.load(file) as saved:
+                found[engine] = [saved[name] for name in saved.files]
+    reference = found.pop("openvino")
+    return max(difference(a, b) for outputs in found.values() for a, b in zip(outputs, reference, strict=True))
 
 
-def _onnxruntime(model, threads):
-    import onnxruntime
+def measure_rounds(
+    model: Path, engines: Sequence[str], threads: int | None, rounds: int, runs: int, group: Path | None
+) -> dict[str, Result]:
+    """Each engine's times of all rounds; loading, first run and peak memory are the smallest of the rounds."""
+    found = measure_round(model, engines, threads, runs, group)
+    for _ in range(rounds - 1):
+        new = measure_round(model, engines, threads, runs, group)
+        found = {engine: merged(found[engine], new[engine]) for engine in engines}
+    return found
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = threads, 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    return lambda x: session.run(None, {name: x})
+
+def merged(first: Result, second: Result) -> Result:
+    """Two measurements of the same: the times of both, the smaller of everything that happens once in a process."""
+    once = {name: min(first[name], second[name]) for name in ("load_ms", "first_ms", "peak_mb")}
+    return {"ms": first["ms"] + second["ms"], **once}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("networks", nargs="*", default=["light_resnet50", "light_densenet121", "light_squeezenet", "light_shufflenet"])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--one", metavar="ENGINE", help="measure one engine and print the milliseconds (what the turns call)")
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.networks[0], arguments.threads)))
-        return
-    ratios = []
-    print(f"{'network':20}" + "".join(f"{engine:>14}" for engine in ENGINES) + f"{'openvino/irexec':>18}")
-    for network in arguments.networks:
-        times: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-        for _ in range(arguments.rounds):
-            for engine in ENGINES:
-                command = [sys.executable, "-m", "tests.benchmarks.networks", network, "--threads", str(arguments.threads), "--one", engine]
-                times[engine].append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-        ratios.append(median(times["openvino"]) / median(times["irexec"]))
-        print(f"{network:20}" + "".join(f"{median(times[engine]):11.1f} ms" for engine in ENGINES) + f"{ratios[-1]:18.2f}")
-    print(f"geometric mean of the ratios: {geometric_mean(ratios):.2f}")
+def threads_of(text: str) -> int | None:
+    return None if text == "default" else int(text)
+
+
+def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}, or one of its transformers with {PRIMITIVES}")
+    parser.add_argument("--folder", type=Path, default=default_folder(), help="where the models are kept (default: %(default)s)")
+    parser.add_argument("--engines", nargs="+", choices=LOADERS, default=["irexec", "openvino"])
+    parser.add_argument("--threads", nargs="+", type=threads_of, default=[1], metavar="N", help="numbers, or 'default'")
+    parser.add_argument("--rounds", type=int, default=5, help="processes of each engine (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=10, help="timed runs in each process (default: %(default)s)")
+    parser.add_argument("--load", choices=["none", "busy"], default="none", help="busy: one busy process on every core meanwhile")
+    parser.add_argument("--quota", nargs="?", type=float, const=1.0, metavar="CPUS", help="under a control group's quota (1 unless given)")
+    parser.add_argument("--unchecked", action="store_true", help="do not compare the outputs first")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
+    arguments = parser.parse_args(argv)
+    known = {*NETWORKS, *(name + PRIMITIVES for name, network in NETWORKS.items() if network.attention)}
+    if unknown := set(arguments.names) - known:
+        parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def measure_network(name: str, arguments: argparse.Namespace, group: Path | None) -> list[Result]:
+    """All engines and numbers of threads on one network, printed as they come."""
+    base = name.removesuffix(PRIMITIVES)
+    model = ensure(base, arguments.folder, primitives=name != base)
+    title = NETWORKS[base].title + (" (primitives)" if name != base else "")
+    agreement = None
+    if not arguments.unchecked and {"irexec", "openvino"} <= set(arguments.engines):
+        agreement = largest_difference(model, arguments.engines)
+        print(f"{name}: outputs differ by {agreement:.1e} of the largest value", file=sys.stderr)
+        if not agreement < TOLERANCE:
+            raise SystemExit(f"{name}: the engines do not agree")
+    results = []
+    for threads in arguments.threads:
+        with ExitStack() as stack:
+            if arguments.load == "busy":
+                stack.enter_context(busy_cores())
+            found = measure_rounds(model, arguments.engines, threads, arguments.rounds, arguments.runs, group)
+        settings = {"threads": threads, "load": arguments.load, "quota": arguments.quota, "difference": agreement}
+        results += [{"network": name, "title": title, "engine": engine, **settings, **result} for engine, result in found.items()]
+        print(line(name, threads, found), flush=True)
+    return results
+
+
+def line(name: str, threads: int | None, found: dict[str, Result]) -> str:
+    """One network as a line of text."""
+    times = "".join(
+        f"{engine:>12} {milliseconds(r):8.1f} ms {r['peak_mb']:6.0f} MB {r['load_ms'] / 1000:6.2f} s" for engine, r in found.items()
+    )
+    compared = f"   OpenVINO / irexec {ratio(found):.2f}" if {"irexec", "openvino"} <= set(found) else ""
+    return f"{name:22} {threads or 'default'}{times}{compared}"
+
+
+def measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The report: machine and results."""
+    results: list[Result] = []
+    with ExitStack() as stack:
+        group = stack.enter_context(cpu_quota(arguments.quota)) if arguments.quota else None
+        for name in arguments.names or NETWORKS:
+            results += measure_network(name, arguments, group)
+            if arguments.json:  # after every network: a long measurement that is interrupted has something to show
+                arguments.json.write_text(json.dumps({"machine": describe_machine(), "results": results}, indent=1))
+    return {"machine": describe_machine(), "results": results}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = arguments_of(argv)
+    try:
+        report = measured(arguments)
+    except QuotaUnavailable as error:
+        raise SystemExit(f"--quota is not possible: {error}") from None
+    for threads in arguments.threads:
+        chosen = [r for r in report["results"] if r["threads"] == threads]
+        if {"irexec", "openvino"} <= set(arguments.engines):
+            print(f"geometric mean of OpenVINO / irexec, threads {threads or 'default'}: {mean_ratio(chosen):.2f}")
+    if arguments.markdown:
+        print(markdown(report), end="")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,135 @@
+"""Results of the benchmark as a table in Markdown, and the table in a document.
+
+    python -m tests.benchmarks.table RESULTS.json [--write README.md docs/performance.md]
+
+A document has the table between ``<!-- benchmark:begin -->`` and ``<!-- benchmark:end -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
+Result = dict[str, Any]
+
+
+def milliseconds(result: Result) -> float:
+    """The median over all runs of all rounds."""
+    return median(result["ms"])
+
+
+def ratio(results: dict[str, Result]) -> float:
+    """OpenVINO's time over ours: above 1, irexec is faster."""
+    return milliseconds(results["openvino"]) / milliseconds(results["irexec"])
+
+
+def by_network(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    """The results of each engine for each network, in the order in which the networks come first."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(result["title"], {})[result["engine"]] = result
+    return found
+
+
+def mean_ratio(results: Sequence[Result]) -> float:
+    """The geometric mean of the ratios of the networks."""
+    return geometric_mean([ratio(engines) for engines in by_network(results).values()])
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, without an exponent: 0.123, 1.23, 12.3, 123, 1230."""
+    digits = next((n for limit, n in ((1, 3), (10, 2), (100, 1)) if abs(value) < limit), 0)
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{float(f'{value:.2e}'):.0f}"
+
+
+def conditions(results: Sequence[Result]) -> list[tuple[Any, ...]]:
+    """The different (threads, load, quota) in the order in which they come first."""
+    return list(dict.fromkeys((r["threads"], r["load"], r["quota"]) for r in results))
+
+
+def describe(threads: int | None, load: str, quota: float | None) -> str:
+    """The conditions in words."""
+    count = "default number of threads" if threads is None else f"{threads} thread{'s' if threads > 1 else ''}"
+    beside = ", one busy process per core" if load == "busy" else ""
+    limit = f", under a quota of {quota:g} CPU" if quota else ""
+    return count + beside + limit
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """One table for each condition, under a line that names the machine."""
+    parts = [machine_line(report["machine"])]
+    for condition in conditions(report["results"]):
+        chosen = [r for r in report["results"] if (r["threads"], r["load"], r["quota"]) == condition]
+        parts.append(f"**{describe(*condition).capitalize()}**\n\n{markdown_table(chosen)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    flags = ", ".join(machine["flags"]) or "neither AVX2 nor AVX-512"
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return f"Batch 1, float32, median of warm runs. {machine['cpu']}, {machine['cores']} cores, {flags}; {versions}."
+
+
+def markdown_table(results: Sequence[Result]) -> str:
+    """Networks by columns; without OpenVINO there are no ratios, without ONNX Runtime no column for it."""
+    networks = by_network(results)
+    engines = [e for e in ("openvino", "onnxruntime", "irexec") if any(e in row for row in networks.values())]
+    compared = "openvino" in engines and "irexec" in engines
+    head = ["network", *(f"{_TITLES[e]} ms" for e in engines), *(["OpenVINO / irexec"] if compared else [])]
+    head += [f"peak memory, MB: {_listed(engines)}", f"load + compile, s: {_listed(engines)}", f"first run, ms: {_listed(engines)}"]
+    rows = [_row(title, row, engines, compared) for title, row in networks.items()]
+    if compared:
+        rows.append(["geometric mean", *[""] * len(engines), f"{mean_ratio(results):.2f}", "", "", ""])
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+_TITLES = {"irexec": "irexec", "openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}
+
+
+def _listed(engines: Sequence[str]) -> str:
+    return " / ".join(_TITLES[engine] for engine in engines)
+
+
+def _row(title: str, row: dict[str, Result], engines: Sequence[str], compared: bool) -> list[str]:
+    present = [row.get(engine) for engine in engines]
+    times = [three_digits(milliseconds(r)) if r else "" for r in present]
+    memory = " / ".join(f"{r['peak_mb']:.0f}" if r else "-" for r in present)
+    load = " / ".join(f"{r['load_ms'] / 1000:.2f}" if r else "-" for r in present)
+    first = " / ".join(three_digits(r["first_ms"]) if r else "-" for r in present)
+    ratios = [f"{ratio(row):.2f}" if {"openvino", "irexec"} <= set(row) else ""] if compared else []
+    return [title, *times, *ratios, memory, load, first]
+
+
+def replaced(document: str, table: str) -> str:
+    """The document with the table between the markers.
+
+    Raises:
+        ValueError: the markers do not occur exactly once each, in their order.
+    """
+    if document.count(BEGIN) != 1 or document.count(END) != 1 or document.index(BEGIN) > document.index(END):
+        raise ValueError(f"expected {BEGIN} and {END} once each, in this order")
+    before, rest = document.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{table.strip()}\n\n{END}{rest.split(END)[1]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--write", type=Path, nargs="+", default=[], metavar="DOCUMENT")
+    arguments = parser.parse_args()
+    table = markdown(json.loads(arguments.results.read_text()))
+    documents = {path: replaced(path.read_text(), table) for path in arguments.write}
+    for path, text in documents.items():
+        path.write_text(text)
+    if not documents:
+        print(table, end="")
+
+
+if __name__ == "__main__":
+    main()
