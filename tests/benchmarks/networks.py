@@ -3,7 +3,8 @@
     python -m tests.benchmarks.networks [NAMES...] [--threads 1 2] [--load busy] [--quota] [--json FILE] [--markdown]
 
 Every engine has a process of its own, new in each round, and within a round the engines run in turns (irexec, OpenVINO, ONNX Runtime,
-irexec, ...), so that what else the machine does falls on all of them. Medians over all runs. Before timing, the outputs are compared.
+irexec, ...), so that what else the machine does falls on all of them. Medians over all runs, unless --statistic says otherwise.
+Before timing, the outputs are compared.
 ``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
 """
 
@@ -24,7 +25,7 @@ from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
 from tests.benchmarks.engines import LOADERS
 from tests.benchmarks.machine import describe_machine
 from tests.benchmarks.models import NETWORKS, PRIMITIVES, default_folder, ensure
-from tests.benchmarks.table import Result, markdown, mean_ratio, milliseconds, ratio
+from tests.benchmarks.table import STATISTICS, Result, Statistic, markdown, mean_ratio, ratio
 from tests.benchmarks.workers import Worker, take_turns
 from tests.support.networks import difference
 
@@ -85,6 +86,7 @@ def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=10, help="timed runs in each process (default: %(default)s)")
     parser.add_argument("--load", choices=["none", "busy"], default="none", help="busy: one busy process on every core meanwhile")
     parser.add_argument("--quota", nargs="?", type=float, const=1.0, metavar="CPUS", help="under a control group's quota (1 unless given)")
+    parser.add_argument("--statistic", choices=STATISTICS, default="median", help="minimum: for a machine that does other things meanwhile")
     parser.add_argument("--unchecked", action="store_true", help="do not compare the outputs first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
@@ -114,16 +116,16 @@ def measure_network(name: str, arguments: argparse.Namespace, group: Path | None
             found = measure_rounds(model, arguments.engines, threads, arguments.rounds, arguments.runs, group)
         settings = {"threads": threads, "load": arguments.load, "quota": arguments.quota, "difference": agreement}
         results += [{"network": name, "title": title, "engine": engine, **settings, **result} for engine, result in found.items()]
-        print(line(name, threads, found), flush=True)
+        print(line(name, threads, found, STATISTICS[arguments.statistic]), flush=True)
     return results
 
 
-def line(name: str, threads: int | None, found: dict[str, Result]) -> str:
+def line(name: str, threads: int | None, found: dict[str, Result], statistic: Statistic) -> str:
     """One network as a line of text."""
     times = "".join(
-        f"{engine:>12} {milliseconds(r):8.1f} ms {r['peak_mb']:6.0f} MB {r['load_ms'] / 1000:6.2f} s" for engine, r in found.items()
+        f"{engine:>12} {statistic(r['ms']):8.1f} ms {r['peak_mb']:6.0f} MB {r['load_ms'] / 1000:6.2f} s" for engine, r in found.items()
     )
-    compared = f"   OpenVINO / irexec {ratio(found):.2f}" if {"irexec", "openvino"} <= set(found) else ""
+    compared = f"   OpenVINO / irexec {ratio(found, statistic):.2f}" if {"irexec", "openvino"} <= set(found) else ""
     return f"{name:22} {threads or 'default'}{times}{compared}"
 
 
@@ -148,9 +150,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for threads in arguments.threads:
         chosen = [r for r in report["results"] if r["threads"] == threads]
         if {"irexec", "openvino"} <= set(arguments.engines):
-            print(f"geometric mean of OpenVINO / irexec, threads {threads or 'default'}: {mean_ratio(chosen):.2f}")
+            print(
+                f"geometric mean of OpenVINO / irexec, threads {threads or 'default'}: {mean_ratio(chosen, STATISTICS[arguments.statistic]):.2f}"
+            )
     if arguments.markdown:
-        print(markdown(report), end="")
+        print(markdown(report, arguments.statistic), end="")
 
 
 if __name__ == "__main__":
