@@ -24,5 +24,5 @@ def test_group_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "group").write_text("")
     monkeypatch.setattr(conditions, "_CGROUPS", tmp_path)
     monkeypatch.setattr(conditions, "_group_of_this_process", lambda controller: "group")
-    with pytest.raises(conditions.QuotaUnavailable, match="version 2: .*Not a directory"), conditions.cpu_quota(1):
+    with pytest.raises(conditions.QuotaUnavailable, match=r"version 2: .*Not a directory"), conditions.cpu_quota(1):
         pass
