@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +27,9 @@ class Instruction:
         function: computes a block.
         sources: registers; 0 to ``inputs`` - 1 are the chain's inputs, then follow the instructions' results in order.
         dtype: of the result.
-        in_place: whether ``out`` may be one of the arguments.
+        in_place: whether ``out`` may be one of the arguments; it is then the same array object.
         temporaries: arrays of the block's size that the function takes from the scratch.
+        passes: what the function costs, in additions of a block.
     """
 
     type: str
@@ -36,6 +38,26 @@ class Instruction:
     dtype: np.dtype
     in_place: bool = True
     temporaries: int = 0
+    passes: float = 1
+
+
+Shared = int | tuple[int, ...]
+"""The input, or the inputs, whose memory the output is; -1 if it is the memory of none."""
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A chain with its results assigned to arrays.
+
+    Attributes:
+        temporaries: the types of the temporary arrays.
+        steps: for each instruction the function, the array that it writes (0 is ``out``, k is temporary k - 1), the registers it reads.
+        copies: whether the result is in a temporary array at the end.
+    """
+
+    temporaries: tuple[np.dtype, ...]
+    steps: tuple[tuple[BlockFunction, int, tuple[int, ...]], ...]
+    copies: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +75,7 @@ class Chain:
     dtype: np.dtype
     instructions: tuple[Instruction, ...]
     last_reads: tuple[int, ...] = field(init=False, repr=False)
-    _schedules: dict[int, tuple[list[np.dtype], list[int]]] = field(init=False, repr=False, default_factory=dict)
+    _programs: dict[tuple[Shared, bool], _Program] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         last = [-1] * (self.inputs + len(self.instructions))
@@ -70,57 +92,87 @@ class Chain:
         """The type of the result."""
         return self.instructions[-1].dtype
 
+    @functools.cached_property
+    def passes(self) -> float:
+        """What the chain costs, in additions of a block."""
+        return sum(instruction.passes for instruction in self.instructions)
+
     @property
     def temporaries(self) -> int:
         """Arrays of a block's size, of at most eight bytes an element, that a run takes from the scratch."""
         return 1 + len(self.instructions) + max(instruction.temporaries for instruction in self.instructions)
 
-    def run(self, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: int = -1) -> None:
+    def workspace(self, elements: int) -> int:
+        """Bytes of scratch for a block of so many elements, for any ``out`` that is the memory of no input but the first."""
+        own = max(instruction.temporaries * _itemsize(self, instruction) for instruction in self.instructions)
+        programs = [self._program(shared, staged) for shared in (-1, 0) for staged in (False, True)]
+        size = max(sum(dtype.itemsize for dtype in program.temporaries) for program in programs)
+        return (size + own) * elements + 64 * self.temporaries
+
+    def run(self, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1) -> None:
         """Write the result for one block.
 
         Args:
             out: of the type ``result``.
             arguments: a block of each input, of shapes that broadcast to that of ``out``.
-            shared: the input that ``out`` is the memory of; -1 if it is none's.
+            shared: the input that ``out`` is the memory of, which must be the same array object; -1 if it is none's.
         """
-        temporaries, targets = self._schedule(shared)
+        if out.size == 0:
+            return
+        # The rows of a strided block cost time in every function, so that only the first and the last one see them.
+        staged = self.passes > _FEW_PASSES and not out.flags.c_contiguous
+        program = self._programs.get((shared, staged)) or self._program(shared, staged)
         mark = scratch.mark()
-        arrays = [out, *(scratch.take(out.shape, dtype) for dtype in temporaries)]
+        arrays = [out]
+        for dtype in program.temporaries:
+            arrays.append(scratch.take(out.shape, dtype))
+        inner = scratch.mark()
         registers = [*arguments]
-        for instruction, target in zip(self.instructions, targets, strict=True):
+        for function, target, sources in program.steps:
             result = arrays[target]
-            inner = scratch.mark()
-            instruction.function(scratch, result, *(registers[s] for s in instruction.sources))
-            scratch.release(inner)
+            function(scratch, result, *[registers[source] for source in sources])
             registers.append(result)
-        if targets[-1] != 0:
+            scratch.release(inner)
+        if program.copies:
             np.copyto(out, registers[-1])
         scratch.release(mark)
 
-    def _schedule(self, shared: int) -> tuple[list[np.dtype], list[int]]:
-        """The types of the temporary arrays, and where each instruction writes: 0 is ``out``, k is temporary k - 1."""
-        made = self._schedules.get(shared)
+    def _program(self, shared: Shared, staged: bool) -> _Program:
+        made = self._programs.get((shared, staged))
         if made is None:
-            made = self._schedules[shared] = _Schedule(self, shared).made()
+            made = self._programs[shared, staged] = _Schedule(self, shared, staged).made()
         return made
 
 
-class _Schedule:
-    """Assigns results to ``out`` and to temporary arrays; an array is taken again once what it holds is not read any more."""
+_FEW_PASSES = 2.5
 
-    def __init__(self, chain: Chain, shared: int) -> None:
-        self.chain = chain
+
+def _itemsize(chain: Chain, instruction: Instruction) -> int:
+    """A bound of the bytes of an element of the function's own temporary arrays."""
+    return max(4, chain.dtype.itemsize, instruction.dtype.itemsize)
+
+
+class _Schedule:
+    """Assigns results to ``out`` and to temporary arrays; an array is taken again once what it holds is not read any more.
+
+    Args:
+        staged: ``out`` is written by the last instruction only, and only if that goes over it a few times.
+    """
+
+    def __init__(self, chain: Chain, shared: Shared, staged: bool) -> None:
+        self.chain, self.staged = chain, staged
         self.temporaries: list[np.dtype] = []
         # What each array holds; array 0 is ``out``.
-        self.holds: list[int] = [shared]
+        self.holds: list[tuple[int, ...]] = [shared if isinstance(shared, tuple) else (shared,)]
 
-    def made(self) -> tuple[list[np.dtype], list[int]]:
-        targets = []
+    def made(self) -> _Program:
+        steps = []
+        target = 0
         for i, instruction in enumerate(self.chain.instructions):
             target = self._target(i, instruction)
-            self.holds[target] = self.chain.inputs + i
-            targets.append(target)
-        return self.temporaries, targets
+            self.holds[target] = (self.chain.inputs + i,)
+            steps.append((instruction.function, target, instruction.sources))
+        return _Program(tuple(self.temporaries), tuple(steps), target != 0)
 
     def _target(self, i: int, instruction: Instruction) -> int:
         types = [self.chain.result, *self.temporaries]
@@ -128,13 +180,76 @@ class _Schedule:
             if dtype == instruction.dtype and self._is_free(array, i, instruction):
                 return array
         self.temporaries.append(instruction.dtype)
-        self.holds.append(-1)
+        self.holds.append(())
         return len(self.temporaries)
 
     def _is_free(self, array: int, i: int, instruction: Instruction) -> bool:
-        held = self.holds[array]
-        last = -1 if held < 0 else self.chain.last_reads[held]
+        if array == 0 and self.staged and (i < len(self.chain.instructions) - 1 or instruction.passes > _FEW_PASSES):
+            return False
+        last = max((self.chain.last_reads[held] for held in self.holds[array] if held >= 0), default=-1)
         return last < i or (last == i and instruction.in_place)
+
+
+# Rows of at most so many elements are put together, to about so many.
+_NARROW = 128
+_WIDENED = 512
+# Bytes of repeated operands.
+_TILES = 1 << 16
+
+
+def run_block(chain: Chain, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1) -> None:
+    """``chain.run`` on a block whose rows may be short.
+
+    Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row than on its
+    elements. So several rows become one, and the operand is repeated.
+    """
+    if 1 < out.shape[-1] <= _NARROW and out.size > _WIDENED and out.flags.c_contiguous:
+        rows = out.size // out.shape[-1]
+        operands = [_by_rows(argument, out, rows) for argument in arguments]
+        if any(operand is not None and operand.shape == (1, out.shape[-1]) for operand in operands):
+            known = [operand for operand in operands if operand is not None]
+            if len(known) == len(operands):
+                _run_rows(chain, scratch, out.reshape(rows, -1), known, shared)
+                return
+    chain.run(scratch, out, arguments, shared)
+
+
+def _by_rows(operand: np.ndarray, out: np.ndarray, rows: int) -> np.ndarray | None:
+    """A view of shape (rows or 1, size of the last axis or 1); None if it has none that is contiguous."""
+    width = out.shape[-1]
+    if operand.shape == out.shape:
+        return operand.reshape(rows, width) if operand.flags.c_contiguous else None
+    if operand.size == width and operand.shape[-1:] == (width,):
+        return operand.reshape(1, width)
+    return operand.reshape(1, 1) if operand.size == 1 else None
+
+
+def _run_rows(chain: Chain, scratch: Scratch, out: np.ndarray, operands: Sequence[np.ndarray], shared: Shared) -> None:
+    """The chain on a block of shape (rows, width), with several rows in one."""
+    rows, width = out.shape
+    together = min(rows, -(-_WIDENED // width))
+    whole = rows // together * together
+    own = shared if isinstance(shared, tuple) else (shared,)
+    mark = scratch.mark()
+    for first, last, count in ((0, whole, together), (whole, rows, 1)):
+        if first < last:
+            piece = out[first:last].reshape(-1, count * width)
+            blocks = [
+                piece if i in own else _joined(scratch, operand, slice(first, last), count, width) for i, operand in enumerate(operands)
+            ]
+            chain.run(scratch, piece, blocks, shared)
+            scratch.release(mark)
+
+
+def _joined(scratch: Scratch, operand: np.ndarray, rows: slice, count: int, width: int) -> np.ndarray:
+    """Rows of an operand, ``count`` of them in one; a single row is repeated."""
+    if operand.shape[0] > 1:
+        return operand[rows].reshape(-1, count * width)
+    if operand.shape[1] == 1 or count == 1:
+        return operand
+    tile = scratch.take((count, width), operand.dtype)
+    np.copyto(tile, operand)
+    return tile.reshape(1, -1)
 
 
 class Epilogue:
@@ -156,11 +271,11 @@ class Epilogue:
     def run(self, scratch: Scratch, block: np.ndarray, operands: Sequence[np.ndarray], region: Sequence[slice]) -> None:
         """Replace ``block`` (what the kernel produced for ``region``, a slice for each group) by the result of the chain, in place."""
         if self.chain is not None:
-            self.chain.run(scratch, block, [block, *(part(operand, region) for operand in operands)], 0)
+            run_block(self.chain, scratch, block, [block, *(part(operand, region) for operand in operands)], 0)
 
     def workspace(self, elements: int) -> int:
         """Bytes of scratch for blocks of so many elements."""
-        return 0 if self.chain is None else self.chain.temporaries * (elements * max(4, self.chain.dtype.itemsize) + 64)
+        return 0 if self.chain is None else self.chain.workspace(elements) + _TILES
 
 
 def part(operand: np.ndarray, region: Sequence[slice]) -> np.ndarray:

@@ -32,7 +32,7 @@ class BlockOperation:
         function: computes a block; see chain.BlockFunction.
         reads: the inputs that are the function's arguments, in that order; the others are part of the function.
         shapes: for each of these the shape that makes NumPy's broadcasting right, or None for its own.
-        in_place, temporaries: see chain.Instruction.
+        in_place, temporaries, passes: see chain.Instruction.
     """
 
     function: BlockFunction
@@ -40,6 +40,7 @@ class BlockOperation:
     shapes: tuple[tuple[int, ...] | None, ...] = ()
     in_place: bool = True
     temporaries: int = 0
+    passes: float = 1
 
 
 _CANDIDATES: dict[tuple[str, int | str], list[Candidates]] = {}
@@ -121,3 +122,9 @@ def find_block_operation(task: Task) -> BlockOperation | None:
     loader.load()
     function = _BLOCK_OPERATIONS.get((task.definition.type, task.definition.since))
     return None if function is None else function(task)
+
+
+def block_operations() -> frozenset[tuple[str, int | str]]:
+    """The type and version of every operation that can run on blocks, for some types at least."""
+    loader.load()
+    return frozenset(_BLOCK_OPERATIONS)

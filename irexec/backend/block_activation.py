@@ -1,0 +1,296 @@
+"""Activations, by blocks; each comment on a formula says why it is not the reference kernel's.
+
+A function may not read an argument after it wrote ``out``, unless it cannot be run in place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from irexec.backend.block_types import block_function, from_reference
+from irexec.backend.error_function import ERF, GELU, odd_sigmoid
+from irexec.backend.kernel import Task
+from irexec.backend.numpy_ufuncs import clip
+from irexec.backend.registry import BlockOperation
+from irexec.backend.scratch import Scratch
+
+_INF = math.inf
+
+
+@block_function("Relu", since=1, kinds="fiu")
+def _relu_1(task: Task) -> BlockOperation | None:
+    if task.dtype(0).kind != "f":  # type: ignore[union-attr]
+        return from_reference(task)
+    return BlockOperation(_relu, (0,), (None,), passes=1.7)
+
+
+def _relu(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    clip(x, 0, _INF, out=out)
+
+
+@block_function("Clamp", since=1, kinds="fiu")
+def _clamp_1(task: Task) -> BlockOperation | None:
+    dtype = task.dtype(0)
+    assert dtype is not None
+    if dtype.kind != "f":
+        return from_reference(task)
+    with np.errstate(over="ignore"):
+        low, high = dtype.type(task.attributes["min"]), dtype.type(task.attributes["max"])
+
+    def clamp(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        clip(x, low, high, out=out)
+
+    return BlockOperation(clamp, (0,), (None,), passes=1.7)
+
+
+@block_function("Sigmoid", since=1, kinds="fiu")
+def _sigmoid_1(task: Task) -> BlockOperation | None:
+    return BlockOperation(_sigmoid, (0,), (None,), passes=9) if _is_float(task) else from_reference(task)
+
+
+def _is_float(task: Task) -> bool:
+    dtype = task.dtype(0)
+    return dtype is not None and dtype.kind == "f"
+
+
+def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    np.divide(1, out, out=out)
+
+
+@block_function("Swish", since=4)
+def _swish_4(task: Task) -> BlockOperation | None:
+    if task.has_input(1):
+        return BlockOperation(_swish_with_beta, (0, 1), (None, ()), temporaries=2, passes=8)
+    return BlockOperation(_swish, (0,), (None,), temporaries=2, passes=7)
+
+
+def _swish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    """x / (1 + exp(-x)) is h + h * tanh(h), h = x / 2, which takes three quarters of the time; it errs by less than 5e-7."""
+    h, t = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
+    np.multiply(x, 0.5, out=h)
+    np.tanh(h, out=t)
+    np.multiply(t, h, out=t)
+    np.add(h, t, out=out)
+
+
+def _swish_with_beta(scratch: Scratch, out: np.ndarray, x: np.ndarray, beta: np.ndarray) -> None:
+    h, t = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
+    np.multiply(x, 0.5, out=h)
+    np.multiply(h, beta, out=t)
+    np.tanh(t, out=t)
+    np.multiply(t, h, out=t)
+    np.add(h, t, out=out)
+
+
+@block_function("Elu", since=1, kinds="fiu")
+def _elu_1(task: Task) -> BlockOperation | None:
+    if not _is_float(task):
+        return from_reference(task)
+    alpha = task.attributes["alpha"]
+
+    def elu(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        below = _exponential_below_zero(scratch, x)
+        np.multiply(below, alpha, out=below)
+        clip(x, 0, _INF, out=out)
+        np.add(out, below, out=out)
+
+    return BlockOperation(elu, (0,), (None,), temporaries=2, passes=15)
+
+
+def _exponential_below_zero(scratch: Scratch, x: np.ndarray) -> np.ndarray:
+    """exp(min(x, 0)) - 1 without cancellation: with t = tanh(x / 2) it is 2 t / (1 - t). NumPy's expm1 has no AVX2 form."""
+    t, rest = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
+    clip(x, -_INF, 0, out=t)
+    np.multiply(t, 0.5, out=t)
+    np.tanh(t, out=t)
+    np.subtract(1, t, out=rest)
+    np.add(t, t, out=t)
+    np.divide(t, rest, out=t)
+    return t
+
+
+@block_function("Selu", since=1)
+def _selu_1(task: Task) -> BlockOperation | None:
+    return BlockOperation(_selu, (0, 1, 2), (None, (), ()), temporaries=3, passes=16)
+
+
+def _selu(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.ndarray, scale: np.ndarray) -> None:
+    below, above = _exponential_below_zero(scratch, x), scratch.take(x.shape, x.dtype)
+    np.multiply(below, alpha, out=below)
+    clip(x, 0, _INF, out=above)
+    np.add(above, below, out=above)
+    np.multiply(above, scale, out=out)
+
+
+@block_function("HardSigmoid", since=1)
+def _hard_sigmoid_1(task: Task) -> BlockOperation | None:
+    return BlockOperation(_hard_sigmoid, (0, 1, 2), (None, (), ()), temporaries=1, passes=4)
+
+
+def _hard_sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> None:
+    line = scratch.take(x.shape, x.dtype)
+    np.multiply(x, alpha, out=line)
+    np.add(line, beta, out=line)
+    clip(line, 0, 1, out=out)
+
+
+@block_function("HSigmoid", since=5, kinds="fiu")
+def _hsigmoid_5(task: Task) -> BlockOperation | None:
+    return BlockOperation(_hsigmoid, (0,), (None,), passes=4) if _is_float(task) else from_reference(task)
+
+
+def _hsigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.add(x, 3, out=out)
+    clip(out, 0, 6, out=out)
+    np.multiply(out, 1 / 6, out=out)
+
+
+@block_function("HSwish", since=4, kinds="fiu")
+def _hswish_4(task: Task) -> BlockOperation | None:
+    return BlockOperation(_hswish, (0,), (None,), temporaries=1, passes=5) if _is_float(task) else from_reference(task)
+
+
+def _hswish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    factor = scratch.take(x.shape, x.dtype)
+    _hsigmoid(scratch, factor, x)
+    np.multiply(x, factor, out=out)
+
+
+@block_function("Mish", since=4)
+def _mish_4(task: Task) -> BlockOperation | None:
+    return BlockOperation(_mish, (0,), (None,), temporaries=2, passes=14)
+
+
+def _mish(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    """With n = e * (e + 2), e = exp(x), it is x * n / (n + 2); above 20 that is x."""
+    n, more = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
+    clip(x, -_INF, 20, out=n)
+    np.exp(n, out=n)
+    np.add(n, 2, out=more)
+    np.multiply(n, more, out=n)
+    np.add(n, 2, out=more)
+    np.divide(n, more, out=n)
+    np.multiply(x, n, out=out)
+
+
+@block_function("SoftPlus", since=4)
+def _softplus_4(task: Task) -> BlockOperation | None:
+    return BlockOperation(_softplus, (0,), (None,), temporaries=2, passes=18)
+
+
+def _softplus(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    """max(x, 0) + log(1 + u), u = exp(-abs(x)).
+
+    NumPy's log1p has no AVX2 form: with w = 1 + u as it was rounded, log(1 + u) is log(w) + (u - (w - 1)) to the last bit but one.
+    """
+    u, w = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
+    np.abs(x, out=u)
+    np.negative(u, out=u)
+    np.exp(u, out=u)
+    np.add(u, 1, out=w)
+    clip(x, 0, _INF, out=out)
+    x_rest = np.subtract(w, 1, out=scratch.take(x.shape, x.dtype))
+    np.subtract(u, x_rest, out=u)
+    np.log(w, out=w)
+    np.add(w, u, out=w)
+    np.add(out, w, out=out)
+
+
+@block_function("SoftSign", since=9)
+def _softsign_9(task: Task) -> BlockOperation | None:
+    return BlockOperation(_softsign, (0,), (None,), temporaries=1, passes=5)
+
+
+def _softsign(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    divisor = scratch.take(x.shape, x.dtype)
+    np.abs(x, out=divisor)
+    np.add(divisor, 1, out=divisor)
+    np.divide(x, divisor, out=out)
+
+
+@block_function("Erf", since=1, kinds="fiu")
+def _erf_1(task: Task) -> BlockOperation | None:
+    if task.dtype(0) != np.float32:
+        return from_reference(task)
+    return BlockOperation(_erf, (0,), (None,), temporaries=2, passes=18)
+
+
+def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.copyto(out, odd_sigmoid(scratch, x, ERF))
+
+
+@block_function("Gelu", since=2)
+def _gelu_2(task: Task) -> BlockOperation | None:
+    return _gelu_7(task)
+
+
+@block_function("Gelu", since=7)
+def _gelu_7(task: Task) -> BlockOperation | None:
+    if task.attributes.get("approximation_mode", "erf") == "tanh":
+        return BlockOperation(_gelu_tanh, (0,), (None,), temporaries=1, passes=11)
+    if task.dtype(0) != np.float32:
+        return from_reference(task)
+    return BlockOperation(_gelu_erf, (0,), (None,), temporaries=2, passes=21)
+
+
+def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    _half_of_x_times_1_plus(odd_sigmoid(scratch, x, GELU), out, x)
+
+
+def _gelu_tanh(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    t = scratch.take(x.shape, x.dtype)
+    np.multiply(x, x, out=t)
+    np.multiply(t, math.sqrt(2 / math.pi) * 0.044715, out=t)
+    np.add(t, math.sqrt(2 / math.pi), out=t)
+    np.multiply(t, x, out=t)
+    np.tanh(t, out=t)
+    _half_of_x_times_1_plus(t, out, x)
+
+
+def _half_of_x_times_1_plus(t: np.ndarray, out: np.ndarray, x: np.ndarray) -> None:
+    np.add(t, 1, out=t)
+    np.multiply(t, 0.5, out=t)
+    np.multiply(x, t, out=out)
+
+
+@block_function("PRelu", since=1)
+def _prelu_1(task: Task) -> BlockOperation | None:
+    """By minimum and maximum: NumPy's functions that choose elements branch for each of them."""
+    if task.dtype(0) != task.dtype(1):
+        return None
+    shapes = (None, _slope_shape(task.shape(0), task.shape(1)))
+    source = task.constants[1]
+    if source is not None:
+        slopes = source.array()
+        if np.all((slopes > 0) & (slopes <= 1)):
+            return BlockOperation(_prelu_between_0_and_1, (0, 1), shapes, temporaries=1, passes=3)
+    return BlockOperation(_prelu, (0, 1), shapes, temporaries=1, passes=6)
+
+
+def _slope_shape(data: tuple[int, ...], slope: tuple[int, ...]) -> tuple[int, ...] | None:
+    """One slope for each channel lies along axis 1."""
+    if len(slope) == 1 and len(data) > 1 and slope[0] == data[1]:
+        return (1, *slope, *(1 for _ in data[2:]))
+    return None
+
+
+def _prelu_between_0_and_1(scratch: Scratch, out: np.ndarray, x: np.ndarray, slope: np.ndarray) -> None:
+    below = scratch.take(out.shape, x.dtype)
+    np.multiply(x, slope, out=below)
+    np.maximum(x, below, out=out)
+
+
+def _prelu(scratch: Scratch, out: np.ndarray, x: np.ndarray, slope: np.ndarray) -> None:
+    if not np.isfinite(slope).all():
+        np.copyto(out, np.where(x < 0, x * slope, x))
+        return
+    below = scratch.take(out.shape, x.dtype)
+    clip(x, -_INF, 0, out=below)
+    np.multiply(below, slope, out=below)
+    clip(x, 0, _INF, out=out)
+    np.add(out, below, out=out)

@@ -1,0 +1,154 @@
+"""Arithmetic on two tensors, by blocks. Where NumPy's function is not what the reference kernel computes, that runs on the block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.block_types import aligned_shapes, block_function, from_reference, scalar_constant
+from irexec.backend.chain import BlockFunction
+from irexec.backend.kernel import Task
+from irexec.backend.numpy_ufuncs import clip
+from irexec.backend.registry import BlockOperation
+from irexec.backend.scratch import Scratch
+
+
+def by_ufunc(ufunc: Callable[..., Any]) -> BlockFunction:
+    """The block function of a NumPy function that takes ``out``."""
+
+    def function(scratch: Scratch, out: np.ndarray, *arguments: np.ndarray) -> None:
+        ufunc(*arguments, out=out)
+
+    return function
+
+
+def define_binary(type: str, since: int, function: BlockFunction, *, kinds: str, **flags: Any) -> None:
+    """Register the block operation of two broadcast tensors."""
+
+    @block_function(type, since, kinds)
+    def operation(task: Task) -> BlockOperation | None:
+        return BlockOperation(function, (0, 1), aligned_shapes(task, (0, 1)), **flags)
+
+
+def _maximum(scratch: Scratch, out: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """NumPy's maximum with a scalar does not use vector instructions, its ``clip`` does."""
+    if out.dtype.kind == "f" and b.size == 1:
+        clip(a, b, math.inf, out=out)
+    elif out.dtype.kind == "f" and a.size == 1:
+        clip(b, a, math.inf, out=out)
+    else:
+        np.maximum(a, b, out=out)
+
+
+def _minimum(scratch: Scratch, out: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    if out.dtype.kind == "f" and b.size == 1:
+        clip(a, -math.inf, b, out=out)
+    elif out.dtype.kind == "f" and a.size == 1:
+        clip(b, -math.inf, a, out=out)
+    else:
+        np.minimum(a, b, out=out)
+
+
+def _squared_difference(scratch: Scratch, out: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    np.subtract(a, b, out=out)
+    np.multiply(out, out, out=out)
+
+
+define_binary("Add", 1, by_ufunc(np.add), kinds="fiu")
+define_binary("Subtract", 1, by_ufunc(np.subtract), kinds="fiu")
+define_binary("Multiply", 1, by_ufunc(np.multiply), kinds="fiu")
+define_binary("Maximum", 1, _maximum, kinds="fiu", passes=1.7)
+define_binary("Minimum", 1, _minimum, kinds="fiu", passes=1.7)
+define_binary("SquaredDifference", 1, _squared_difference, kinds="fiu", passes=2)
+define_binary("Mod", 1, by_ufunc(np.fmod), kinds="fiu", passes=40)
+define_binary("FloorMod", 1, by_ufunc(np.mod), kinds="fiu", passes=40)
+
+
+@block_function("Divide", since=1, kinds="fiu")
+def _divide_1(task: Task) -> BlockOperation | None:
+    """A floating-point division by a power of two is a multiplication."""
+    dtype = task.dtype(0)
+    assert dtype is not None
+    if dtype.kind != "f":
+        floors = task.attributes.get("m_pythondiv", True) or dtype.kind == "u"
+        shapes = aligned_shapes(task, (0, 1))
+        return BlockOperation(by_ufunc(np.floor_divide), (0, 1), shapes, passes=20) if floors else from_reference(task)
+    divisor = scalar_constant(task, 1)
+    if divisor is None or not _has_exact_inverse(divisor):
+        return BlockOperation(by_ufunc(np.divide), (0, 1), aligned_shapes(task, (0, 1)), passes=2.3)
+    factor = dtype.type(1) / divisor
+
+    def multiply(scratch: Scratch, out: np.ndarray, a: np.ndarray) -> None:
+        np.multiply(a, factor, out=out)
+
+    return BlockOperation(multiply, (0,), (None,))
+
+
+def _has_exact_inverse(value: np.generic) -> bool:
+    """Whether it is a power of two whose inverse is a normal number."""
+    number = float(value)  # type: ignore[arg-type]
+    return math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5 and 2.0**-10 <= abs(number) <= 2.0**10
+
+
+@block_function("Power", since=1, kinds="fiu")
+def _power_1(task: Task) -> BlockOperation | None:
+    """Constant exponents by multiplication and square root; NumPy needs about 20 ns for a power."""
+    if task.inputs[0].element is not task.inputs[1].element:
+        return None
+    if task.dtype(0).kind != "f":  # type: ignore[union-attr]
+        return from_reference(task)
+    exponent = scalar_constant(task, 1)
+    known = None if exponent is None else _POWERS.get(float(exponent))  # type: ignore[arg-type]
+    if known is None:
+        return BlockOperation(by_ufunc(np.power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
+    function, temporaries, passes = known
+    return BlockOperation(function, (0,), (None,), temporaries=temporaries, passes=passes)
+
+
+def _square(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.multiply(x, x, out=out)
+
+
+def _cube(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    square = scratch.take(x.shape, x.dtype)
+    np.multiply(x, x, out=square)
+    np.multiply(square, x, out=out)
+
+
+def _square_root(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    """Unlike np.sqrt, a power of 0.5 is 0 for -0, and infinite for negative infinity."""
+    if x.min() > -math.inf:
+        np.add(x, 0, out=out)
+        np.sqrt(out, out=out)
+    else:
+        np.power(x, 0.5, out=out)
+
+
+def _inverse_square_root(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    if x.min() > -math.inf:
+        np.add(x, 0, out=out)
+        np.sqrt(out, out=out)
+        np.divide(1, out, out=out)
+    else:
+        np.power(x, -0.5, out=out)
+
+
+def _inverse(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.divide(1, x, out=out)
+
+
+def _same(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+    np.copyto(out, x)
+
+
+_POWERS: dict[float, tuple[BlockFunction, int, float]] = {
+    2.0: (_square, 0, 1),
+    3.0: (_cube, 1, 2),
+    1.0: (_same, 0, 1),
+    -1.0: (_inverse, 0, 2.5),
+    0.5: (_square_root, 0, 5),
+    -0.5: (_inverse_square_root, 0, 7),
+}

@@ -1,0 +1,132 @@
+"""Registering block operations: which element types their functions take, f16 by way of f32, pdpd broadcasting.
+
+    @block_function("Relu", since=1, kinds="fiu")
+    def relu_1(task: Task) -> BlockOperation | None: ...
+
+The decorated function is only called for tasks with all inputs of types that NumPy has, of which input 0 is of one of ``kinds``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from irexec.backend.chain import BlockFunction
+from irexec.backend.constants import ConstantSource
+from irexec.backend.kernel import Task
+from irexec.backend.registry import BlockOperation, block_operation
+from irexec.backend.scratch import Scratch
+from irexec.dtypes.elements import F16, F32, Element
+from irexec.ir.facts import Fact
+
+Make = Callable[[Task], BlockOperation | None]
+
+
+def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[Make], Make]:
+    """Decorator: the function makes the block operation of a version of ``type``.
+
+    Where the operation is computed in f32 for f16 (``widen``), the function is asked for f32.
+
+    Args:
+        kinds: NumPy's letters for the kinds of types that input 0 may have.
+    """
+
+    def register(make: Make) -> Make:
+        @block_operation(type, since)
+        def operation(task: Task) -> BlockOperation | None:
+            if not _has_native_types(task) or task.inputs[0].element.carrier.kind not in kinds:  # type: ignore[union-attr]
+                return None
+            return _widened(task, make) if task.definition.widen and _has(task, F16) else make(task)
+
+        return make
+
+    return register
+
+
+def _has_native_types(task: Task) -> bool:
+    elements = [fact.element for fact in (*task.inputs, *task.outputs)]
+    present = [element for element in elements if element is not None]
+    return task.inputs[0].element is not None and all(element.native and element.kind != "string" for element in present)
+
+
+def _has(task: Task, element: Element) -> bool:
+    return any(fact.element is element for fact in task.inputs)
+
+
+def _widened(task: Task, make: Make) -> BlockOperation | None:
+    """The operation on f32, its arguments converted from f16 and its result to f16; None where only some inputs are f16."""
+    if any(fact.element is not None and fact.element.is_float and fact.element is not F16 for fact in task.inputs):
+        return None
+    constants = tuple(map(_wide_constant, task.constants))
+    made = make(replace(task, inputs=tuple(map(_wide, task.inputs)), outputs=tuple(map(_wide, task.outputs)), constants=constants))
+    if made is None:
+        return None
+    function = _through_f32(made.function)
+    return replace(made, function=function, in_place=True, temporaries=made.temporaries + 1 + len(made.reads), passes=made.passes + 40)
+
+
+def _wide(fact: Fact) -> Fact:
+    return Fact(F32, fact.shape) if fact.element is F16 else fact
+
+
+def _wide_constant(source: ConstantSource | None) -> ConstantSource | None:
+    if source is None or source.element is not F16:
+        return source
+    return ConstantSource(F32, source.shape, lambda: source.array().astype(np.float32))
+
+
+def _through_f32(function: BlockFunction) -> BlockFunction:
+    def widened(scratch: Scratch, out: np.ndarray, *arguments: np.ndarray) -> None:
+        result = scratch.take(out.shape, np.dtype(np.float32))
+        function(scratch, result, *(_converted(scratch, argument) for argument in arguments))
+        np.copyto(out, result, casting="same_kind")
+
+    return widened
+
+
+def _converted(scratch: Scratch, argument: np.ndarray) -> np.ndarray:
+    wide = scratch.take(argument.shape, np.dtype(np.float32))
+    np.copyto(wide, argument)
+    return wide
+
+
+def aligned_shapes(task: Task, inputs: Sequence[int]) -> tuple[tuple[int, ...] | None, ...]:
+    """For each of these inputs the shape that makes NumPy's broadcasting do what ``auto_broadcast`` asks.
+
+    With pdpd the first axis of an input is aligned with the first axis of input 0.
+    """
+    if task.attributes.get("auto_broadcast", "numpy") != "pdpd":
+        return (None,) * len(inputs)
+    rank = len(task.shape(0))
+    return tuple(None if i == 0 or not task.shape(i) else _from_the_left(task.shape(i), rank) for i in inputs)
+
+
+def _from_the_left(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    return shape[:rank] + (1,) * (rank - len(shape))
+
+
+def scalar_constant(task: Task, index: int) -> np.generic | None:
+    """The value of a constant input of one element; None if it is not one."""
+    source = task.constants[index] if index < len(task.constants) else None
+    if source is None or any(size != 1 for size in source.shape):
+        return None
+    value: np.generic = source.array().reshape(-1)[0]
+    return value
+
+
+def from_reference(task: Task, reads: Sequence[int] | None = None) -> BlockOperation | None:
+    """The reference kernel on blocks; for one whose result depends only on the elements, never on shapes."""
+    if not all(task.has_input(i) for i in range(len(task.inputs))) or len(task.outputs) != 1:
+        return None
+    inputs = tuple(range(len(task.inputs)))
+    attributes = dict(task.attributes)
+    shapes = aligned_shapes(task, inputs)
+    if attributes.get("auto_broadcast") == "pdpd":
+        attributes["auto_broadcast"] = "numpy"
+
+    def function(scratch: Scratch, out: np.ndarray, *arguments: np.ndarray) -> None:
+        np.copyto(out, task.definition(*arguments, **attributes), casting="unsafe")
+
+    return BlockOperation(function, inputs, shapes, passes=20)

@@ -1,0 +1,94 @@
+"""Every block operation against the reference kernel, on the rows of tests/cases."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from irexec.backend.chain import Chain, Instruction
+from irexec.backend.constants import ConstantSource
+from irexec.backend.kernel import Task
+from irexec.backend.registry import BlockOperation, block_operations, find_block_operation
+from irexec.backend.scratch import Scratch
+from irexec.ir.facts import Fact
+from tests.support.cases import Case, families
+from tests.support.laws import assert_same, attributes_of, exact_facts, infer, kernel
+
+_ROWS = [row for rows in families().values() for row in rows if isinstance(row, Case)]
+
+
+def _task(row: Case, constants: bool) -> Task:
+    """The row's operation, with the inputs from 1 on constant if asked for."""
+    facts = tuple(Fact(x.element, x.array.shape) for x in row.inputs)
+    sources = tuple(ConstantSource.of(x.array, x.element) if constants and i else None for i, x in enumerate(row.inputs))
+    outputs = infer(row, exact_facts(row))
+    return Task(row.definition, row.definition.arguments(attributes_of(row)), facts, sources, outputs, (True,) * len(outputs))
+
+
+def _found() -> Iterator[tuple[Case, bool]]:
+    for row in _ROWS:
+        if (row.type, row.since) in block_operations():
+            for constants in (False, True):
+                if find_block_operation(_task(row, constants)) is not None:
+                    yield row, constants
+
+
+_FOUND = list(_found())
+
+
+def _chain(operation: BlockOperation, dtypes: list[np.dtype], result: np.dtype) -> Chain:
+    count = len(operation.reads)
+    instruction = Instruction("it", operation.function, tuple(range(count)), result, operation.in_place, operation.temporaries)
+    return Chain(count, dtypes[0], (instruction,))
+
+
+@pytest.mark.parametrize(("row", "constants"), _FOUND, ids=[f"{row.id}{' constant' if constants else ''}" for row, constants in _FOUND])
+def test_a_block_operation_gives_what_the_reference_kernel_gives(row: Case, constants: bool) -> None:
+    task = _task(row, constants)
+    operation = find_block_operation(task)
+    assert operation is not None
+    (expected,) = kernel(row, [x.array for x in row.inputs])
+    arguments = []
+    for i, shape in zip(operation.reads, operation.shapes or (None,) * len(operation.reads), strict=True):
+        array = row.inputs[i].array
+        arguments.append(array if shape is None else array.reshape(shape))
+    chain = _chain(operation, [a.dtype for a in arguments], expected.dtype)
+    with np.errstate(all="ignore"):
+        for out, given, shared in _forms(arguments, expected):
+            chain.run(Scratch.of_size(chain.workspace(out.size)), out, given, shared)
+            assert_same([np.ascontiguousarray(out).reshape(expected.shape)], [expected], dataclasses.replace(row, gives=None))
+
+
+def _forms(arguments: list[np.ndarray], expected: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray], int]]:
+    """The output, the arguments, the index of the argument that is the output's memory."""
+    given = [a.copy() for a in arguments]
+    for a in given:
+        a.flags.writeable = False
+    yield _garbage(expected), given, -1
+    yield _strided(_garbage(expected)), [_strided(a) for a in given], -1
+    full = [np.broadcast_to(a, expected.shape) for a in given]
+    yield _garbage(expected), full, -1
+    # Rows of a block are axes that were merged, so that every argument has one element or all.
+    yield _garbage(expected.reshape(-1)), [a.reshape(-1) for a in full], -1
+    for i, a in enumerate(arguments):
+        if a.shape == expected.shape and a.dtype == expected.dtype:
+            own = a.copy()
+            yield own, [own if i == j else other for j, other in enumerate(given)], i
+
+
+def _garbage(like: np.ndarray) -> np.ndarray:
+    return np.full(like.shape, np.nan if like.dtype.kind == "f" else 77, like.dtype)
+
+
+def _strided(array: np.ndarray) -> np.ndarray:
+    wide = np.full([*array.shape[:-1], 2 * array.shape[-1] + 3] if array.ndim else [], 0, array.dtype)
+    inside = (..., slice(1, 2 * array.shape[-1] + 1, 2)) if array.ndim else ()
+    wide[inside] = array
+    return wide[inside] if array.ndim else wide
+
+
+def test_every_block_operation_has_a_row() -> None:
+    assert {(row.type, row.since) for row, _ in _FOUND} == set(block_operations())
