@@ -10,7 +10,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.kernel import Context, Kernel, Order, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
@@ -49,9 +49,15 @@ def run_kernel(kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], 
     outputs = []
     for i, fact in enumerate(task.outputs):
         dtype = np.dtype(fact.element.carrier) if fact.element is not None else np.dtype(np.float32)
-        outputs.append(np.full(task.output_shape(i), np.nan if dtype.kind == "f" else 77, dtype))
+        outputs.append(_filled(task.output_shape(i), dtype, task.output_orders[i]))
     given = [x if kernel.reads is None or i in kernel.reads else None for i, x in enumerate(inputs)]
     context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     with np.errstate(all="ignore"):
         kernel.run([*given, *operands], outputs, context)
     return outputs
+
+
+def _filled(shape: Sequence[int], dtype: np.dtype, order: Order | None) -> np.ndarray:
+    order = tuple(range(len(shape))) if order is None else order
+    lying = np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype)
+    return lying.transpose(np.argsort(order))

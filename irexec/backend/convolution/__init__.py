@@ -1,0 +1,44 @@
+"""Fast kernels of Convolution and GroupConvolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irexec.backend.convolution.closures import float_weights, narrowed
+from irexec.backend.convolution.columns import Columns
+from irexec.backend.convolution.geometry import Geometry, is_channels_last
+from irexec.backend.convolution.pointwise import Pointwise
+from irexec.backend.convolution.winograd import Winograd, suits
+from irexec.backend.kernel import Kernel, Task
+from irexec.backend.registry import kernels
+
+__all__ = ["float_weights", "narrowed"]
+
+
+@kernels("Convolution", since=1)
+def convolution(task: Task) -> Iterator[Kernel]:
+    """Of float types; known weights are packed."""
+    geometry = Geometry.of(task, grouped=False)
+    return iter(()) if geometry is None else _candidates(task, geometry)
+
+
+@kernels("GroupConvolution", since=1)
+def group_convolution(task: Task) -> Iterator[Kernel]:
+    """Groups of more than one channel."""
+    geometry = Geometry.of(task, grouped=True)
+    if geometry is None or (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
+        return iter(())
+    return _candidates(task, geometry)
+
+
+def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
+    w = geometry.windows
+    if geometry.points == 1 and set(w.strides) == {1} and not any(w.pads_begin) and not any(w.pads_end):
+        yield Pointwise(task, geometry)
+        return
+    yield Columns(task, geometry, channels_last=False)
+    if is_channels_last(task.input_orders[0]):
+        yield Columns(task, geometry, channels_last=True)
+    for tile in (2, 4):
+        if task.constants[1] is not None and suits(geometry, tile):
+            yield Winograd(task, geometry, tile)

@@ -1,0 +1,168 @@
+"""Convolution by windows copied side by side, a block that stays in cache at a time, and one product per group and block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of
+from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.regions import region, region_in_phases
+from irexec.backend.convolution.weights import Weights
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.products import multiply, product_cost
+from irexec.backend.scratch import Scratch
+from irexec.reference.windows import effective_kernel_size, windows
+
+# Bytes of columns that leave room for the result in the second-level cache, and what a block may take at most.
+_COLUMNS = 1 << 20
+_LIMIT = 4 << 20
+
+
+class Columns(Kernel):
+    """Any kernel, stride, dilation, padding and number of groups.
+
+    Args:
+        channels_last: whether the columns are (pixels, kernel, channels), which is cheap to copy from data that is channels last,
+            or (channels, kernel, pixels).
+    """
+
+    def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:
+        g = self.geometry = geometry
+        self.channels_last = channels_last
+        self.output = Output(task, g.computed)
+        make = _channels_last_matrix if channels_last else _matrix
+        shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
+        self.weights = Weights(task.constants[1], make.__name__, make, shape, g.computed)
+        self.reads = (0,) if self.weights.is_constant else None
+        self.runs_chain = True
+        self.splits = True
+        self.algorithm = "columns, channels last" if channels_last else "columns"
+        self.blocks = blocks_of(g.windows.counts, _block_pixels(g))
+        self.cost = _cost(g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks))
+        self.workspace = self._workspace()
+
+    def _workspace(self) -> int:
+        g, largest = self.geometry, self.blocks[0]
+        for block in self.blocks:
+            if _pixel_count(block) > _pixel_count(largest):
+                largest = block
+        pixels = _pixel_count(largest)
+        read = math.prod(_read(g, largest)[1]) * g.windows.strides[-1]
+        elements = g.groups * (g.depth * pixels + g.inputs * read)
+        return elements * g.computed.itemsize + self.output.workspace(g.groups * g.outputs * pixels) + 256
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        g = self.geometry
+        packed = self.weights.packed(inputs[1])
+        out = self.output.bind(outputs[0], inputs, packed.spread)
+        x, counts = inputs[0], g.windows.counts
+        rows = packed.array.shape[1]
+        channels = slice(0, g.groups * rows)
+
+        def block(index: int, scratch: Scratch) -> None:
+            image, number = divmod(index, len(self.blocks))
+            where = self.blocks[number]
+            pixels = pixels_of(where, counts)
+            result = out.block(scratch, image, channels, pixels)
+            mark = scratch.mark()
+            columns = self._columns(scratch, x[image], where)
+            if g.groups == 1:
+                multiply(packed.array[0], columns[0], result)
+            else:
+                np.matmul(packed.array, columns, out=result.reshape(g.groups, rows, -1))
+            scratch.release(mark)
+            out.finish(scratch, result, image, channels, pixels)
+
+        context.parallel(g.images * len(self.blocks), block)
+        out.end()
+
+    def _columns(self, scratch: Scratch, image: np.ndarray, where: Slices) -> np.ndarray:
+        """The windows of a block as (groups, depth, pixels)."""
+        g, w = self.geometry, self.geometry.windows
+        lengths = [part.stop - part.start for part in where]
+        begins, sizes = _read(g, where)
+        rank = len(lengths)
+        if self.channels_last:
+            return self._channels_last_columns(scratch, image, begins, sizes, lengths)
+        columns = scratch.take((len(image), *w.kernel, *lengths), g.computed)
+        mark = scratch.mark()
+        points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
+        if w.strides[-1] == 1 or w.kernel[-1] == 1:
+            data = region(scratch, image, begins, sizes, g.computed, False)
+            np.copyto(columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
+        else:
+            stride = w.strides[-1]
+            phases = region_in_phases(scratch, image, begins, sizes, g.computed, stride)
+            for tap in range(w.kernel[-1]):
+                offset, remainder = divmod(tap * w.dilations[-1], stride)
+                data = phases[..., remainder, offset : offset + lengths[-1]]
+                view = windows(data, (*w.kernel[:-1], 1), (*w.strides[:-1], 1), w.dilations, lengths)
+                columns[(slice(None),) * rank + (slice(tap, tap + 1),)] = view.transpose(points_first)
+        scratch.release(mark)
+        return columns.reshape(g.groups, g.depth, math.prod(lengths))
+
+    def _channels_last_columns(
+        self, scratch: Scratch, image: np.ndarray, begins: Sequence[int], sizes: Sequence[int], lengths: Sequence[int]
+    ) -> np.ndarray:
+        g, w = self.geometry, self.geometry.windows
+        rank, pixels = len(lengths), math.prod(lengths)
+        columns = scratch.take((g.groups, *lengths, *w.kernel, g.inputs), g.computed)
+        mark = scratch.mark()
+        data = region(scratch, image, begins, sizes, g.computed, True)
+        view = windows(data, w.kernel, w.strides, w.dilations, lengths)
+        by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
+        np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+        scratch.release(mark)
+        return columns.reshape(g.groups, pixels, g.depth).swapaxes(1, 2)
+
+
+def _matrix(weights: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(weights).reshape(*weights.shape[:2], -1)
+
+
+def _channels_last_matrix(weights: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(weights, 2, -1)).reshape(*weights.shape[:2], -1)
+
+
+def _pixel_count(block: Slices) -> int:
+    return math.prod(part.stop - part.start for part in block)
+
+
+def _read(g: Geometry, where: Slices) -> tuple[list[int], list[int]]:
+    """Where the data begins that a block of windows reads, and its sizes."""
+    w = g.windows
+    begins = [part.start * stride - pad for part, stride, pad in zip(where, w.strides, w.pads_begin, strict=True)]
+    lengths = [part.stop - part.start for part in where]
+    spans = [effective_kernel_size(k, d) for k, d in zip(w.kernel, w.dilations, strict=True)]
+    sizes = [(length - 1) * stride + span for length, stride, span in zip(lengths, w.strides, spans, strict=True)]
+    return begins, sizes
+
+
+def _block_pixels(g: Geometry) -> int:
+    """Pixels of a block."""
+    per_pixel = g.groups * g.depth * g.computed.itemsize
+    result = g.groups * g.outputs * g.computed.itemsize
+    pixels = max(64, min(_COLUMNS // per_pixel, _COLUMNS // result))
+    if per_pixel * pixels > _LIMIT:
+        pixels = max(1, _LIMIT // per_pixel)
+    # From about 0.2 milliseconds on there should be something for each of several threads.
+    parts = min(4, max(1, g.macs // (10_000_000 * g.images)))
+    if parts > 1 and g.pixels >= 256:
+        pixels = min(pixels, -(-g.pixels // parts))
+    return min(pixels, g.pixels)
+
+
+def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, blocks: int) -> float:
+    product = g.images * g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last, result_last)
+    repacked = g.images * g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
+    copied = g.images * g.groups * g.depth * g.pixels
+    per_value = 0.25 if channels_last == data_last else 0.8
+    return product + repacked + copied * per_value + 2000 * blocks * g.images

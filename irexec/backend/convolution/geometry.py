@@ -1,0 +1,123 @@
+"""The sizes of one convolution, and how its result is cut into blocks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.backend.kernel import Order, Task
+from irexec.reference.windows import SlidingWindows
+from irexec.schema.convolution import ConvolutionAttributes
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution of data (N, groups * inputs, sizes...) with weights (groups, outputs, inputs, kernel...).
+
+    Attributes:
+        dtype: of the data.
+        images: N.
+        windows: kernel, strides, dilations, pads and the spatial sizes of the result.
+    """
+
+    dtype: np.dtype
+    images: int
+    groups: int
+    outputs: int
+    inputs: int
+    sizes: tuple[int, ...]
+    windows: SlidingWindows
+
+    @staticmethod
+    def of(task: Task, grouped: bool) -> Geometry | None:
+        """The geometry of a task of Convolution or GroupConvolution; None if it is not of float type, or something is empty."""
+        dtype, filter = task.dtype(0), task.shape(1)
+        if dtype is None or dtype.kind != "f" or dtype != task.dtype(1) or 0 in (*task.shape(0), *filter, *task.output_shape()):
+            return None
+        attributes: ConvolutionAttributes = task.attributes["attributes"]
+        images, _, *sizes = task.shape(0)
+        groups, outputs, inputs, *kernel = filter if grouped else (1, *filter)
+        return Geometry(dtype, images, groups, outputs, inputs, tuple(sizes), attributes.windows(sizes, kernel))
+
+    @property
+    def computed(self) -> np.dtype:
+        """The type to compute in: float16 is widened."""
+        return np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+
+    @property
+    def points(self) -> int:
+        """Of the kernel."""
+        return math.prod(self.windows.kernel)
+
+    @property
+    def depth(self) -> int:
+        """Products that are summed for one value of the result."""
+        return self.inputs * self.points
+
+    @property
+    def pixels(self) -> int:
+        """Of one image of the result."""
+        return math.prod(self.windows.counts)
+
+    @property
+    def macs(self) -> int:
+        """Multiplications of the direct convolution."""
+        return self.images * self.groups * self.outputs * self.depth * self.pixels
+
+
+def is_channels_last(order: Order | None) -> bool:
+    """Whether the channels of (N, C, spatial...) are innermost in memory."""
+    return order is not None and len(order) > 2 and order[-1] == 1
+
+
+def split(count: int, size: int) -> list[slice]:
+    """0 .. count - 1 in ranges of about equal length, of at most ``size``."""
+    parts = -(-count // max(1, size))
+    edges = [count * i // parts for i in range(parts + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+def blocks_of(counts: Sequence[int], pixels: int) -> list[Slices]:
+    """The positions (counts...) in blocks of at most about ``pixels``, each of which is contiguous in C order."""
+    for axis in range(len(counts)):
+        inner = math.prod(counts[axis + 1 :])
+        if inner <= pixels or axis == len(counts) - 1:
+            ranges = split(counts[axis], max(1, pixels // inner))
+            whole = tuple(slice(0, count) for count in counts[axis + 1 :])
+            lead = np.ndindex(*counts[:axis])
+            return [(*(slice(i, i + 1) for i in index), part, *whole) for index in lead for part in ranges]
+    return [()]
+
+
+def pixels_of(block: Slices, counts: Sequence[int]) -> slice:
+    """Where a block of ``blocks_of`` lies among the positions in C order."""
+    first = 0
+    for part, count in zip(block, counts, strict=True):
+        first = first * count + part.start
+    return slice(first, first + math.prod(part.stop - part.start for part in block))
+
+
+def flat_pixels(x: np.ndarray) -> np.ndarray | None:
+    """(N, C, spatial...) as the view (N, C, pixels); None if the spatial axes do not lie in memory as one."""
+    stride, expected = x.itemsize, None
+    for size, step in zip(reversed(x.shape[2:]), reversed(x.strides[2:]), strict=True):
+        if size == 1:
+            continue
+        if expected is None:
+            stride = step
+        elif step != expected:
+            return None
+        expected = size * step
+    shape = (*x.shape[:2], math.prod(x.shape[2:]))
+    return np.lib.stride_tricks.as_strided(x, shape, (*x.strides[:2], stride))
+
+
+def is_matrix(x: np.ndarray) -> bool:
+    """Whether BLAS takes the two-dimensional array as it is."""
+    return any(x.strides[inner] == x.itemsize and x.strides[outer] >= x.shape[inner] * x.itemsize for inner, outer in ((1, 0), (0, 1)))

@@ -1,0 +1,93 @@
+"""Weights of convolutions, packed once where they are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.backend.constants import ConstantSource, ConstantStore
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Weights as a kernel takes them.
+
+    Attributes:
+        array: made of the weights, or of the rows that differ.
+        spread: for each output channel the row that it equals; None if every channel has a row of its own.
+    """
+
+    array: np.ndarray
+    spread: np.ndarray | None = None
+
+
+class Weights:
+    """One filter, which may be a constant or an input.
+
+    Args:
+        source: the constant; None for an input.
+        packing: key of what ``make`` makes.
+        make: packs an array (groups, outputs, inputs, kernel...) of the type to compute in.
+        shape: that shape.
+        dtype: that type.
+    """
+
+    def __init__(
+        self,
+        source: ConstantSource | None,
+        packing: Hashable,
+        make: Callable[[np.ndarray], np.ndarray],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> None:
+        self._source, self._packing, self._make, self._shape, self._dtype = source, packing, make, shape, dtype
+        self._packed: Packed | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self._source is not None
+
+    def pack(self, store: ConstantStore) -> None:
+        """Pack a constant, once for each compiled model."""
+        if self._source is not None:
+            self._packed = store.get([self._source], ("convolution", self._packing, self._shape, self._dtype), self._pack_constant)
+
+    def packed(self, filter: np.ndarray | None) -> Packed:
+        """The packed constant, or the packed input."""
+        if self._packed is not None:
+            return self._packed
+        if filter is None:
+            raise ValueError("the weights were not packed")
+        return Packed(self._make(self._typed(filter)))
+
+    def _typed(self, filter: np.ndarray) -> np.ndarray:
+        return filter.astype(self._dtype, copy=False).reshape(self._shape)
+
+    def _pack_constant(self, filter: np.ndarray) -> Packed:
+        weights = self._typed(filter)
+        first = equal_outputs(weights[0]) if len(weights) == 1 else None
+        if first is None:
+            return Packed(self._make(weights))
+        distinct = np.unique(first)
+        return Packed(self._make(weights[:, distinct]), np.searchsorted(distinct, first))
+
+
+# Values of a row that are compared before whole rows are.
+_SAMPLE = 8
+
+
+def equal_outputs(weights: np.ndarray) -> np.ndarray | None:
+    """For each output channel the first that has the same weights; None where most have weights of their own.
+
+    Equal channels are computed once, not only to save work: a product may round the rows of its blocks
+    differently, and a later operation (a Softmax of very large values) may amplify the difference.
+    """
+    rows = weights.reshape(len(weights), -1)
+    sample = rows[:, :: max(1, rows.shape[1] // _SAMPLE)]
+    if 2 * len({row.tobytes() for row in sample}) > len(rows):
+        return None
+    seen: dict[bytes, int] = {}
+    first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)]
+    return np.array(first) if 2 * len(seen) <= len(first) else None

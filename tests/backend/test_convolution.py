@@ -1,0 +1,183 @@
+"""Fast kernels of Convolution and GroupConvolution against the reference kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import blocks_of, pixels_of
+from irexec.backend.convolution.weights import equal_outputs
+from irexec.backend.registry import candidates
+from irexec.schema.registry import resolve
+from tests.support.convolutions import bias_residual_relu, check_candidates, operands_of
+from tests.support.tasks import run_kernel, task_of
+
+ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
+PADS = ONES | {"pads_begin": (1, 1), "pads_end": (1, 1)}
+
+# Shapes of data and filter, attributes, algorithms that there must be among others.
+ROWS = [
+    ("1x1", (2, 24, 9, 7), (32, 24, 1, 1), ONES, {"1x1 product"}),
+    ("1x1, grid of small products", (1, 40, 40, 40), (48, 40, 1, 1), ONES, {"1x1 product"}),
+    ("1x1, grid with a rest", (1, 40, 37, 29), (40, 40, 1, 1), ONES, {"1x1 product"}),
+    ("1x1, few pixels", (1, 256, 5, 5), (512, 256, 1, 1), ONES, {"1x1 product"}),
+    ("1x1, several blocks", (1, 64, 48, 48), (192, 64, 1, 1), ONES, {"1x1 product"}),
+    ("1x1, stride 2", (1, 16, 9, 8), (8, 16, 1, 1), ONES | {"strides": (2, 2)}, {"columns"}),
+    ("1x1, padded", (1, 3, 4, 4), (5, 3, 1, 1), PADS, {"columns"}),
+    ("3x3", (1, 16, 12, 12), (24, 16, 3, 3), PADS, {"columns", "Winograd F(2x2, 3x3)", "Winograd F(4x4, 3x3)"}),
+    ("3x3, odd sizes", (2, 5, 11, 13), (7, 5, 3, 3), PADS, {"columns", "Winograd F(4x4, 3x3)"}),
+    ("3x3, several blocks", (1, 32, 50, 54), (48, 32, 3, 3), PADS, {"columns", "Winograd F(4x4, 3x3)"}),
+    ("3x3, uneven pads", (1, 8, 9, 9), (8, 8, 3, 3), ONES | {"pads_begin": (2, 0), "pads_end": (0, 3)}, {"Winograd F(4x4, 3x3)"}),
+    ("3x3, stride 2", (1, 16, 15, 14), (8, 16, 3, 3), PADS | {"strides": (2, 2)}, {"columns"}),
+    ("3x3, same_upper, stride 2", (1, 4, 10, 10), (8, 4, 3, 3), ONES | {"auto_pad": "same_upper", "strides": (2, 2)}, {"columns"}),
+    ("3x3, dilation 2", (1, 8, 12, 11), (8, 8, 3, 3), ONES | {"dilations": (2, 2), "pads_begin": (2, 2), "pads_end": (2, 2)}, {"columns"}),
+    ("7x7 stem", (1, 3, 40, 44), (16, 3, 7, 7), ONES | {"strides": (2, 2), "pads_begin": (3, 3), "pads_end": (3, 3)}, {"columns"}),
+    ("stride 3 of kernel 2", (1, 4, 11, 14), (4, 4, 2, 2), ONES | {"strides": (3, 3)}, {"columns"}),
+    ("5x1", (1, 6, 12, 9), (6, 6, 5, 1), ONES | {"pads_begin": (2, 0), "pads_end": (2, 0)}, {"columns"}),
+    ("pads beyond the data", (1, 2, 3, 3), (2, 2, 3, 3), ONES | {"pads_begin": (7, 7), "pads_end": (5, 6), "strides": (2, 3)}, {"columns"}),
+    ("1-D", (1, 20, 50), (12, 20, 3), {"strides": (1,), "dilations": (1,), "pads_begin": (1,), "pads_end": (1,)}, {"columns"}),
+    ("1-D, stride 2", (1, 20, 51), (12, 20, 3), {"strides": (2,), "dilations": (1,), "pads_begin": (1,), "pads_end": (1,)}, {"columns"}),
+    (
+        "3-D", (1, 4, 6, 7, 8), (5, 4, 3, 3, 3),
+        {"strides": (1, 1, 2), "dilations": (1, 2, 1), "pads_begin": (1, 1, 1), "pads_end": (1, 1, 0)}, {"columns"},
+    ),
+]  # fmt: skip
+
+GROUPED = [
+    ("1x1", (2, 24, 9, 7), (3, 10, 8, 1, 1), ONES, {"1x1 product"}),
+    ("3x3", (1, 32, 14, 14), (8, 4, 4, 3, 3), PADS, {"columns"}),
+    ("3x3, stride 2", (2, 12, 9, 9), (3, 2, 4, 3, 3), PADS | {"strides": (2, 2)}, {"columns"}),
+    ("more outputs than inputs", (1, 4, 8, 8), (4, 3, 1, 3, 3), PADS, {"columns"}),
+]
+
+
+def _arrays(data, filter, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(data).astype(dtype), rng.standard_normal(filter).astype(dtype), rng
+
+
+def _rows():
+    return [pytest.param(kind, *row[1:], id=f"{kind}, {row[0]}") for kind, rows in KINDS for row in rows]
+
+
+KINDS = (("Convolution", ROWS), ("GroupConvolution", GROUPED))
+
+
+@pytest.mark.parametrize(("kind", "data", "filter", "attributes", "algorithms"), _rows())
+@pytest.mark.parametrize("constants", [(1,), ()], ids=["known weights", "weights as input"])
+def test_candidates(kind, data, filter, attributes, algorithms, constants):
+    x, weights, rng = _arrays(data, filter)
+    task = task_of(kind, "opset1", [x, weights], attributes, constants=constants)
+    definition = resolve(kind, "opset1")
+    expected = definition(x, weights, **definition.arguments(attributes))
+    seen = check_candidates(task, [x, weights], expected)
+    if constants:
+        assert algorithms <= seen
+    operands = operands_of(expected.shape, x.dtype, rng)
+    chained = task_of(
+        kind, "opset1", [x, weights], attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
+    )
+    check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 1e-3), (np.float64, 1e-12)])
+def test_other_float_types(dtype, tolerance):
+    """float16 is computed in float32 and rounded before the chain."""
+    x, weights, rng = _arrays((1, 8, 12, 12), (16, 8, 3, 3), dtype)
+    task = task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])
+    definition = resolve("Convolution", "opset1")
+    wide = definition(x.astype(np.float64), weights.astype(np.float64), **definition.arguments(PADS))
+    assert check_candidates(task, [x, weights], wide.astype(dtype), tolerance=tolerance)
+    operands = operands_of(wide.shape, np.dtype(dtype), rng)
+    chained = task_of(
+        "Convolution", "opset1", [x, weights], PADS, constants=[1], chain=bias_residual_relu(np.dtype(dtype)), operands=operands
+    )
+    check_candidates(chained, [x, weights], np.maximum(wide + operands[0] + operands[1], 0).astype(dtype), operands, 2 * tolerance)
+
+
+@pytest.mark.parametrize("kind", ["i32", "empty data", "empty filter"])
+def test_left_to_the_reference_kernel(kind):
+    dtype = np.int32 if kind == "i32" else np.float32
+    x = np.ones((0 if kind == "empty data" else 1, 2, 4, 4), dtype)
+    weights = np.ones((0 if kind == "empty filter" else 1, 2, 3, 3), dtype)
+    assert candidates(task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])) == []
+
+
+@pytest.mark.parametrize("view", [np.s_[:, :, ::2, ::-1], np.s_[:, ::2], np.s_[:, :, 1:-1, 2:]], ids=["reversed", "channels", "inner part"])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_strided_data(view, kernel):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 8, 20, 22)).astype(np.float32)[view]
+    weights = rng.standard_normal((6, x.shape[1], kernel, kernel)).astype(np.float32)
+    task = task_of("Convolution", "opset1", [x, weights], ONES, constants=[1])
+    definition = resolve("Convolution", "opset1")
+    expected = definition(x, weights, **definition.arguments(ONES))
+    for kernel_ in candidates(task):
+        (result,) = run_kernel(kernel_, task, [x, weights])
+        np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_an_output_of_any_strides():
+    x, weights, _ = _arrays((1, 4, 6, 6), (4, 4, 3, 3))
+    task = dataclasses.replace(task_of("Convolution", "opset1", [x, weights], PADS, constants=[1]), output_orders=((0, 3, 1, 2),))
+    definition = resolve("Convolution", "opset1")
+    expected = definition(x, weights, **definition.arguments(PADS))
+    for kernel in candidates(task):
+        np.testing.assert_allclose(run_kernel(kernel, task, [x, weights])[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_equal_output_channels_are_computed_once(size):
+    """They are then equal bit by bit."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 16, 12, 12)).astype(np.float32)
+    weights = np.tile(rng.standard_normal((1, 16, size, size)), (40, 1, 1, 1)).astype(np.float32)
+    weights[3] = 1
+    pads = PADS if size == 3 else ONES
+    task = task_of("Convolution", "opset1", [x, weights], pads, constants=[1])
+    for kernel in candidates(task):
+        store = ConstantStore()
+        kernel.pack(store)
+        ((_, packed),) = store.entries()
+        assert 2 in packed.array.shape
+        (result,) = run_kernel(kernel, task, [x, weights])
+        assert all(np.array_equal(result[0, 0], result[0, i]) for i in range(40) if i != 3)
+
+
+def test_equal_outputs():
+    assert equal_outputs(np.arange(40).reshape(4, 10)) is None
+    same = np.zeros((4, 100))
+    same[2, 99] = 1
+    assert equal_outputs(same).tolist() == [0, 0, 2, 0]
+
+
+@pytest.mark.parametrize(("counts", "pixels"), [((7, 9), 30), ((7, 9), 5), ((7, 9), 1000), ((3, 4, 5), 6), ((3, 4, 5), 2), ((11,), 4)])
+def test_blocks_cover_the_positions_once_in_order(counts, pixels):
+    spans = [pixels_of(block, counts) for block in blocks_of(counts, pixels)]
+    assert [index for span in spans for index in range(span.start, span.stop)] == list(range(np.prod(counts)))
+    assert all(span.stop - span.start <= pixels for span in spans)
+
+
+# Layers of networks whose blocks must stay small.
+LARGE = [
+    ((1, 3, 640, 640), (16, 3, 3, 3), (2, 2)),
+    ((1, 64, 224, 224), (64, 64, 3, 3), (1, 1)),
+    ((1, 512, 28, 28), (512, 512, 3, 3), (1, 1)),
+    ((1, 2048, 7, 7), (512, 2048, 1, 1), (1, 1)),
+    ((1, 64, 256, 256), (128, 64, 1, 1), (1, 1)),
+    ((1, 1024, 16, 16), (1024, 1024, 3, 3), (1, 1)),
+    ((1, 64, 1500, 1500), (64, 64, 3, 3), (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("data", "filter", "strides"), LARGE)
+def test_workspace_is_bounded(data, filter, strides):
+    x = np.broadcast_to(np.float32(0), data)
+    weights = np.broadcast_to(np.float32(0), filter)
+    task = task_of("Convolution", "opset1", [x, weights], PADS | {"strides": strides}, constants=[1])
+    found = candidates(task)
+    assert found
+    assert max(kernel.workspace for kernel in found) <= 8 << 20

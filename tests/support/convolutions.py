@@ -1,0 +1,82 @@
+"""Candidates for convolutions checked one by one: layouts, chains, threads, strides and workspace."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from irexec.backend.chain import Chain, Instruction
+from irexec.backend.kernel import Kernel, Order, Task
+from irexec.backend.registry import candidates
+from tests.support.tasks import run_kernel
+
+FLOAT = np.dtype(np.float32)
+
+# More than that no kernel should ask for, for any thread.
+WORKSPACE = 8 << 20
+
+
+def bias_residual_relu(dtype: np.dtype = FLOAT) -> Chain:
+    """max(result + operand 1 + operand 2, 0)."""
+
+    def add(_, out, a, b):
+        return np.add(a, b, out=out)
+
+    def relu(_, out, a):
+        return np.maximum(a, out.dtype.type(0), out=out)
+
+    return Chain(
+        3, dtype, (Instruction("Add", add, (0, 1), dtype), Instruction("Add", add, (3, 2), dtype), Instruction("Relu", relu, (4,), dtype))
+    )
+
+
+def operands_of(shape: Sequence[int], dtype: np.dtype, rng: np.random.Generator) -> list[np.ndarray]:
+    """A bias for each channel, and a residual."""
+    bias = rng.standard_normal((1, shape[1], *(1,) * (len(shape) - 2)))
+    return [bias.astype(dtype), rng.standard_normal(shape).astype(dtype)]
+
+
+def orders_of(rank: int) -> list[Order]:
+    return [tuple(range(rank)), (0, *range(2, rank), 1)]
+
+
+def in_order(x: np.ndarray, order: Order) -> np.ndarray:
+    """``x`` with the same values, that lies in memory in ``order``."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def variants(task: Task) -> Iterator[Task]:
+    """The task with each order of data and result."""
+    rank = len(task.output_shape())
+    for data, result in product(orders_of(rank), repeat=2):
+        orders = (data, *task.input_orders[1:])
+        yield dataclasses.replace(task, input_orders=orders, output_orders=(result,))
+
+
+def names(kernels: Sequence[Kernel]) -> list[str]:
+    return [kernel.algorithm for kernel in kernels]
+
+
+def check_candidates(
+    task: Task, inputs: Sequence[np.ndarray | None], expected: np.ndarray, operands: Sequence[np.ndarray] = (), tolerance: float = 2e-5
+) -> set[str]:
+    """Every candidate of every order gives ``expected`` within ``tolerance`` of its largest value; returns their algorithms."""
+    seen = set()
+    for variant in variants(task):
+        found = candidates(variant)
+        given = [in_order(inputs[0], variant.input_orders[0]), *inputs[1:]]  # type: ignore[arg-type]
+        for kernel in found:
+            seen.add(kernel.algorithm)
+            assert kernel.workspace <= WORKSPACE, (kernel.algorithm, kernel.workspace)
+            assert kernel.cost > 0
+            (result,) = run_kernel(kernel, variant, given, operands)
+            assert result.dtype == expected.dtype
+            wide, limit = expected.astype(np.float64), tolerance * max(1e-30, float(np.abs(expected).max()))
+            difference = float(np.abs(result.astype(np.float64) - wide).max())
+            assert difference <= limit, (
+                f"{kernel.algorithm}, orders {variant.input_orders[0]} to {variant.output_orders[0]}: {difference} > {limit}"
+            )
+    return seen
