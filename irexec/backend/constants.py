@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from irexec.dtypes.elements import Element
-from irexec.ir.dims import Shape
 from irexec.ir.facts import Fact
 
 T = TypeVar("T")
@@ -25,8 +26,10 @@ class ConstantSource:
         stored: bytes that are held or mapped whether the value is asked for or not.
     """
 
-    def __init__(self, element: Element, shape: Shape, compute: Callable[[], np.ndarray], stored: int = 0) -> None:
+    def __init__(self, element: Element, shape: tuple[int, ...], compute: Callable[[], np.ndarray], stored: int = 0) -> None:
         self.element, self.shape, self._compute, self.stored = element, tuple(shape), compute, stored
+        self._small: np.ndarray | None = None
+        self.made_of: tuple[ConstantSource, ...] = ()
 
     @staticmethod
     def of(array: np.ndarray, element: Element) -> ConstantSource:
@@ -38,9 +41,22 @@ class ConstantSource:
         """Element type and shape, without the value."""
         return Fact(self.element, self.shape)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the value."""
+        return math.prod(self.shape) * np.dtype(self.element.carrier).itemsize
+
+    def small(self, limit: int) -> np.ndarray | None:
+        """The value if it has at most ``limit`` bytes; it is kept."""
+        if self.size > limit:
+            return None
+        if self._small is None:
+            self._small = self._compute()
+        return self._small
+
     def array(self) -> np.ndarray:
         """The value."""
-        return self._compute()
+        return self._compute() if self._small is None else self._small
 
 
 class _Entry(Generic[T]):
@@ -52,13 +68,14 @@ class _Entry(Generic[T]):
 class ConstantStore:
     """What kernels made of constants, by constants and packing; it belongs to a compiled model.
 
-    Every plan, session and thread shares it, so that nothing is packed or held twice.
+    Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is released
+    with the constant, which is when no plan reads it any more.
     """
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry[Any]] = {}
-        self._sources: list[ConstantSource] = []
-        self._lock = threading.Lock()
+        self._keys: dict[int, set[Hashable]] = {}
+        self._lock = threading.RLock()
 
     def get(self, sources: Sequence[ConstantSource], packing: Hashable, make: Callable[..., T]) -> T:
         """``make`` of the values of ``sources``, made once for each combination of sources and packing.
@@ -70,12 +87,24 @@ class ConstantStore:
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = _Entry()
-                # The key is made of identities, which stay theirs only as long as the sources live.
-                self._sources.extend(sources)
+                for source in sources:
+                    self._watch(source, key)
         with entry.lock:
             if entry.made is None:
                 entry.made = (make(*(source.array() for source in sources)),)
             return entry.made[0]
+
+    def _watch(self, source: ConstantSource, key: Hashable) -> None:
+        """Release what was made of a source when it dies: its identity may become another's."""
+        if id(source) not in self._keys:
+            self._keys[id(source)] = set()
+            weakref.finalize(source, self._release, id(source)).atexit = False
+        self._keys[id(source)].add(key)
+
+    def _release(self, identity: int) -> None:
+        with self._lock:
+            for key in self._keys.pop(identity, ()):
+                self._entries.pop(key, None)
 
     def array(self, source: ConstantSource) -> np.ndarray:
         """The value itself, kept."""
@@ -85,7 +114,7 @@ class ConstantStore:
         """Whether that packing is made already."""
         return (tuple(map(id, sources)), packing) in self._entries
 
-    def entries(self) -> list[tuple[Hashable, Any]]:
+    def made(self) -> list[tuple[Hashable, Any]]:
         """Each packing and what was made, for reports and tests."""
         with self._lock:
             return [(key[1], entry.made[0]) for key, entry in self._entries.items() if entry.made is not None]  # type: ignore[index]

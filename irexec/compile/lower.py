@@ -1,0 +1,132 @@
+"""From a layer graph and the facts of its values to a compile graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.evaluate import as_tuple, rounded
+from irexec.analysis.shape_inference import Inference
+from irexec.backend.constants import ConstantSource
+from irexec.compile.errors import located
+from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
+from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
+from irexec.ir import graph as ir
+from irexec.ir.facts import Fact
+from irexec.ir.order import topological
+from irexec.schema.injected import ElementTypes, Runner
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import resolve
+
+Sources = dict[ir.Node, ConstantSource]
+"""The constants that were lowered already: every plan of a model reads the same ones."""
+
+
+def lower(graph: ir.Graph, inference: Inference, sources: Sources, targets: Sequence[ir.Value] | None = None) -> Graph:
+    """The compile graph of ``targets`` (by default the Results) and of everything that has an effect.
+
+    What tolerant inference could not infer is left out: an Assign behind it has no effect.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
+    """
+    wanted = [_source(node) for node in graph.results] if targets is None else list(targets)
+    return _Lowering(graph, inference, sources).lower(wanted)
+
+
+def _source(result: ir.Node) -> ir.Value:
+    if not result.inputs or result.inputs[0] is None:
+        raise ModelError(f"layer {result.id} {result.name!r} (Result) has no input")
+    return result.inputs[0]
+
+
+class _Lowering:
+    def __init__(self, graph: ir.Graph, inference: Inference, sources: Sources) -> None:
+        self.source, self.inference, self.sources = graph, inference, sources
+        self.values: dict[ir.Value, Value] = {}
+
+    def lower(self, targets: Sequence[ir.Value]) -> Graph:
+        order = self._needed(targets)
+        parameters = [self._value(node.outputs[0]) if node.outputs else Value(Fact(None, None)) for node in self.source.parameters]
+        graph = Graph(parameters)
+        for node in order:
+            if node.type == "Constant":
+                self._constant(node)
+            elif node.type != "Parameter":
+                graph.insert(self._operation(node))
+        graph.targets = [self.values[value] for value in targets]
+        return graph
+
+    def _needed(self, targets: Sequence[ir.Value]) -> list[ir.Node]:
+        order, stuck = topological(self.source)
+        blocked = self.inference.blocked(self.source)
+        for value in targets:
+            if value.node in blocked:
+                raise blocked[value.node]
+        wanted = {value.node for value in targets} | (set(self.source.sinks) - set(blocked))
+        if stuck and wanted & set(stuck):
+            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
+        for node in reversed(order):
+            if node in wanted:
+                wanted.update(value.node for value in node.inputs if value is not None)
+        return [node for node in order if node in wanted]
+
+    def _value(self, value: ir.Value) -> Value:
+        name = value.names[0] if value.names else value.node.name
+        made = self.values[value] = Value(self.inference.facts[value], index=value.index, name=name)
+        return made
+
+    def _constant(self, node: ir.Node) -> None:
+        value = node.outputs[0]
+        if node not in self.sources:
+            self.sources[node] = _constant_source(node, self.inference.facts[value])
+        self.values[value] = constant_value(self.sources[node], node.name)
+
+    def _operation(self, node: ir.Node) -> Operation:
+        definition = _definition(node)
+        facts = [Fact(None, None) if value is None else self.inference.facts[value] for value in node.inputs]
+        try:
+            definition.check_input_count(len(facts))
+            attributes = typed_attributes(node, definition).require()
+        except OpError as error:
+            raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
+        if definition.elements_parameter is not None:
+            attributes[definition.elements_parameter] = ElementTypes(fact.element for fact in facts)
+        inputs = [self.values[value] for value in node.inputs if value is not None]
+        outputs = [self._value(value) for value in node.outputs]
+        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.injected.items() if kind is Runner}
+        return Operation(definition, attributes, inputs, outputs, node, (node,), len(inputs), bodies=bodies)
+
+    def _body(self, node: ir.Node, body: ir.Body) -> LoweredBody:
+        return LoweredBody(node, body, lower(body.graph, self.inference, self.sources))
+
+
+def _definition(node: ir.Node) -> OpDef:
+    try:
+        return resolve(node.type, node.version)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"layer {node.id} {node.name!r}: {error}") from None
+
+
+def _constant_source(node: ir.Node, fact: Fact) -> ConstantSource:
+    """The constant of a layer, read and unpacked each time it is asked for; the mapped .bin is all that is held."""
+    definition = _definition(node)
+    attributes: dict[str, Any] = typed_attributes(node, definition).require() | dict.fromkeys(definition.injected, node.constant)
+
+    def compute() -> np.ndarray:
+        array = rounded(as_tuple(located(node, definition, [], attributes))[0], fact.element)
+        array.flags.writeable = False
+        return array
+
+    constant = node.constant
+    if constant is None or not constant.is_readable or fact.element is None or not fact.is_static:
+        array = compute()
+        return ConstantSource(fact.element or _element(node), array.shape, compute)
+    return ConstantSource(fact.element, constant.shape, compute, constant.size)
+
+
+def _element(node: ir.Node) -> Any:
+    raise ModelError(f"layer {node.id} {node.name!r} (Constant) has no element type")

@@ -1,0 +1,45 @@
+"""The passes in the order in which they run; each is a file of this package: a pattern, a check, a rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from irexec.compile.graph import Graph
+from irexec.compile.passes.fold_constants import fold_constants
+from irexec.compile.passes.fuse_elementwise import fuse_elementwise
+from irexec.compile.rewriting import Rewriting, bodies
+
+Rewrite = Callable[[Graph, Rewriting], None]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass: its name, and the function that rewrites a graph."""
+
+    name: str
+    rewrite: Rewrite
+
+
+PASSES = (
+    Pass("fold constants", fold_constants),
+    Pass("fuse element-wise chains", fuse_elementwise),
+)
+
+
+def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None = None, after: Rewrite | None = None) -> None:
+    """Run the passes over the graph, and over the graphs of its bodies first.
+
+    Args:
+        names: the passes to run; None for all.
+        after: called after each pass, such as a check.
+    """
+    for body in bodies(graph):
+        optimize(body.graph, rewriting, names, after)
+    for one in PASSES:
+        if names is None or one.name in names:
+            rewriting.name = one.name
+            one.rewrite(graph, rewriting)
+            graph.remove_unused()
+            if after is not None:
+                after(graph, rewriting)

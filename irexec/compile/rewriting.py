@@ -1,0 +1,137 @@
+"""What passes share: options, derived constants, and the report of what they did."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.constants import ConstantSource
+from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
+from irexec.dtypes.elements import Element
+from irexec.schema.registry import resolve
+
+
+class DerivedConstants:
+    """Constants that passes make of others, by what they were made of: plans of several input shapes get the same ones.
+
+    That is what keeps weights from being packed once for each shape. A constant lives as long as a plan reads it.
+    """
+
+    def __init__(self) -> None:
+        self._made: weakref.WeakValueDictionary[Hashable, ConstantSource] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    def get(
+        self, key: Hashable, sources: Sequence[ConstantSource], element: Element, shape: tuple[int, ...], compute: Callable[..., np.ndarray]
+    ) -> ConstantSource:
+        """The constant that ``compute`` gives of the values of ``sources``, when it is asked for.
+
+        Args:
+            key: what is computed, with all its parameters: a pass and its settings.
+        """
+        whole = (key, tuple(map(id, sources)))
+
+        def value() -> np.ndarray:
+            array = np.asarray(compute(*(source.array() for source in sources)))
+            if array.flags.writeable:
+                array.flags.writeable = False
+            return array
+
+        with self._lock:
+            found = self._made.get(whole)
+            if found is None:
+                found = ConstantSource(element, shape, value)
+                # The key is made of identities, which stay theirs only as long as the sources live.
+                found.made_of = tuple(sources)
+                self._made[whole] = found
+            return found
+
+
+@dataclass
+class Report:
+    """What the passes did.
+
+    Attributes:
+        applied: how often each pass changed something.
+        refusals: for an operation that a pass looked at and left alone, the pass and its reason.
+    """
+
+    applied: dict[str, int] = field(default_factory=dict)
+    refusals: dict[Operation, list[tuple[str, str]]] = field(default_factory=dict)
+
+
+@dataclass
+class Rewriting:
+    """What a pass is given besides the graph.
+
+    Attributes:
+        constants: the constants made of others.
+        threads: how many threads will run the plan.
+        unpack: whether compressed weights may be held unpacked.
+        budget: bytes that folding may add to what is stored.
+        report: what the passes did.
+        name: the pass that runs.
+    """
+
+    constants: DerivedConstants = field(default_factory=DerivedConstants)
+    threads: int = 1
+    unpack: bool = True
+    budget: int = 256 << 20
+    report: Report = field(default_factory=Report)
+    name: str = ""
+
+    def applied(self, count: int = 1) -> None:
+        """Count a change of the running pass."""
+        self.report.applied[self.name] = self.report.applied.get(self.name, 0) + count
+
+    def refused(self, operation: Operation, reason: str) -> None:
+        """Note why the running pass leaves an operation alone."""
+        reasons = self.report.refusals.setdefault(operation, [])
+        if (self.name, reason) not in reasons:
+            reasons.append((self.name, reason))
+
+    def derived(
+        self, key: Hashable, inputs: Sequence[Value], like: Element, shape: tuple[int, ...], compute: Callable[..., np.ndarray]
+    ) -> Value:
+        """A constant value that ``compute`` gives of constant ``inputs``; see DerivedConstants.get."""
+        sources = [value.constant for value in inputs if value.constant is not None]
+        return constant_value(self.constants.get((self.name, key), sources, like, shape, compute))
+
+    def literal(self, array: np.ndarray, like: Element) -> Value:
+        """A small constant value that a pass needs, such as the order of a Transpose; equal ones are the same."""
+        if array.dtype == object:
+            return constant_value(ConstantSource.of(array, like))
+        key = ("literal", array.dtype.str, array.shape, array.tobytes())
+        return constant_value(self.constants.get(key, [], like, array.shape, lambda: array))
+
+
+def create(
+    graph: Graph, type: str, version: str, inputs: Sequence[Value], attributes: dict[str, Any], origins: Sequence[Operation]
+) -> Operation:
+    """Insert an operation; its facts follow from those of its inputs.
+
+    Args:
+        attributes: by name; defaults are added.
+        origins: the operations that it replaces or belongs to.
+
+    Raises:
+        OpError: the shape rule refuses the inputs or attributes.
+    """
+    definition = resolve(type, version)
+    arguments = definition.arguments(attributes)
+    facts = as_tuple(definition.infer([value.fact for value in inputs], arguments))
+    outputs = [Value(fact, name=origins[-1].output.name if i == 0 else "") for i, fact in enumerate(facts)]
+    layers = tuple(dict.fromkeys(node for operation in origins for node in operation.origins))
+    made = Operation(definition, arguments, list(inputs), outputs, origins[-1].node, layers, len(inputs), rank=origins[-1].rank)
+    return graph.insert(made)
+
+
+def bodies(graph: Graph) -> list[LoweredBody]:
+    """The bodies of the graph's operations."""
+    return [body for operation in graph for body in operation.bodies.values()]
