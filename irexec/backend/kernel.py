@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,7 @@ class Kernel:
     runs_chain: bool = False
     overwrites: tuple[int, ...] = ()
     workspace: int = 0
-    splits: bool = field(default=False)
+    splits: bool = False
 
     def pack(self, store: ConstantStore) -> None:
         """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""

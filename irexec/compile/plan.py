@@ -1,37 +1,57 @@
-"""From a graph to a plan: steps in order, on numbered slots, each freed at its last use.
+"""From a graph to a plan: lowered, optimised, a kernel selected for each operation, memory laid out.
 
-A plan is immutable and knows no state, so that threads can share it. With ``optimize`` what can be
-computed now is (constants folded), and fast kernels are selected; without, every step is the
-reference kernel.
+A plan is immutable and knows no state, so that threads can share it. Without ``optimize`` every step is the reference kernel.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from irexec.analysis.attributes import typed_attributes
-from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.analysis.shape_inference import Inference
-from irexec.backend.registry import find_fast_kernel
-from irexec.compile.errors import located
-from irexec.compile.sequences import as_sequence
-from irexec.compile.steps import BodyPlan, Plan, Step
-from irexec.dtypes.elements import F16, Element
-from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
+from irexec.backend.constants import ConstantStore
+from irexec.backend.registry import find_fast_kernel, has_candidates
+from irexec.compile.graph import Graph, LoweredBody, Operation, Value
+from irexec.compile.lower import Sources, lower
+from irexec.compile.passes import optimize
+from irexec.compile.rewriting import DerivedConstants, Report, Rewriting
+from irexec.compile.select import is_static, may_be_f16, reference_call, select_kernel
+from irexec.compile.specialise import Specialising
+from irexec.compile.steps import Alias, BodyPlan, Plan, Step
+from irexec.compile.storage import FIXED, Draft, Storage, lay_out, place_of
+from irexec.dtypes.elements import Element
+from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.order import topological
-from irexec.schema.injected import ElementTypes, Runner, Variables
+from irexec.schema.injected import Variables
 from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
-from irexec.schema.registry import resolve
 
 
-def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = None, *, optimize: bool = True) -> Plan:
+@dataclass
+class Compilation:
+    """What all plans of a compiled model share, and how they are made.
+
+    Attributes:
+        store: what kernels made of constants.
+        sources, derived: the constants themselves.
+        optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
+        threads: how many threads work on a step.
+        unpack: whether compressed weights may be held unpacked.
+    """
+
+    store: ConstantStore = field(default_factory=ConstantStore)
+    sources: Sources = field(default_factory=dict)
+    derived: DerivedConstants = field(default_factory=DerivedConstants)
+    optimize: bool | Collection[str] = True
+    threads: int = 1
+    unpack: bool = True
+
+
+def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | None = None, compilation: Compilation | None = None) -> Plan:
     """Plan the computation of ``targets`` (by default the Results) and of everything that has an effect.
 
     What tolerant inference could not infer is left out: an Assign behind it has no effect.
@@ -39,175 +59,178 @@ def plan(graph: Graph, inference: Inference, targets: Sequence[Value] | None = N
     Raises:
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
     """
-    wanted = [_source(node) for node in graph.results] if targets is None else list(targets)
-    return _Planner(graph, inference, wanted, optimize).plan()
+    compilation = compilation or Compilation()
+    lowered = lower(graph, inference, compilation.sources, targets)
+    rewriting = Rewriting(compilation.derived, compilation.threads, compilation.unpack)
+    if compilation.optimize is not False:
+        optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
+    return plan_graph(lowered, rewriting.report, compilation)
 
 
-def _source(result: Node) -> Value:
-    if not result.inputs or result.inputs[0] is None:
-        raise ModelError(f"layer {result.id} {result.name!r} (Result) has no input")
-    return result.inputs[0]
+def plan_graph(graph: Graph, report: Report, compilation: Compilation) -> Plan:
+    """The plan of a compile graph."""
+    return _Planner(graph, report, compilation).plan()
 
 
 class _Planner:
-    def __init__(self, graph: Graph, inference: Inference, targets: Sequence[Value], optimize: bool) -> None:
-        self.graph, self.inference, self.targets, self.optimize = graph, inference, targets, optimize
-        self.known: dict[Value, np.ndarray] = {}
+    def __init__(self, graph: Graph, report: Report, compilation: Compilation) -> None:
+        self.graph, self.report, self.compilation = graph, report, compilation
+        self.targets = set(graph.targets)
         self.slots: dict[Value, int] = {}
-        self.roots: dict[Value, frozenset[Any]] = {}
 
     def plan(self) -> Plan:
-        order = self._needed()
-        live = [node for node in order if not self._fold(node)]
-        for value in self._read_by(live):
-            self.slots.setdefault(value, len(self.slots))
-        last = self._last_uses(live)
-        steps = tuple(self._step(node, last.get(node, ())) for node in live if node.type != "Parameter")
-        constants = tuple((slot, self.known[value]) for value, slot in self.slots.items() if value in self.known)
-        parameters = tuple(self.slots.get(node.outputs[0], -1) if node.outputs else -1 for node in self.graph.parameters)
-        copied = self._copied(order)
-        return Plan(steps, len(self.slots), constants, parameters, tuple(self.slots[v] for v in self.targets), copied)
+        drafts = [self._draft(operation) for operation in self.graph.order()]
+        storage = lay_out(self.graph, drafts, self.compilation.threads)
+        planned = [draft for draft in drafts if not storage.is_view(draft)]
+        frees = self._frees(planned, storage)
+        steps = tuple(self._step(draft, storage, frees.get(draft, [])) for draft in planned)
+        targets = tuple(self._slot(value) for value in self.graph.targets)
+        aliases = self._aliases(storage)
+        sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
+        written = [
+            value for draft in drafts for value in draft.operation.outputs if value.fact.is_static and value.fact.element is not None
+        ]
+        return Plan(
+            steps=steps,
+            slots=len(self.slots),
+            constants=self._constants(),
+            parameters=tuple(self.slots.get(value, -1) for value in self.graph.inputs),
+            targets=targets,
+            copied=self._copied(storage),
+            places=tuple(place_of(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots),
+            aliases=aliases,
+            arena=storage.arena,
+            threads=self.compilation.threads,
+            sources=sources,
+            report=self.report,
+            intermediate=sum(place_of(value, 0, None).size for value in written),
+        )
 
-    def _needed(self) -> list[Node]:
-        order, stuck = topological(self.graph)
-        blocked = self.inference.blocked(self.graph)
-        for value in self.targets:
-            if value.node in blocked:
-                raise blocked[value.node]
-        wanted = {value.node for value in self.targets} | (set(self.graph.sinks) - set(blocked))
-        if stuck and wanted & set(stuck):
-            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
-        for node in reversed(order):
-            if node in wanted:
-                wanted.update(value.node for value in node.inputs if value is not None)
-        return [node for node in order if node in wanted]
+    def _slot(self, value: Value) -> int:
+        return self.slots.setdefault(value, len(self.slots))
 
-    def _definition(self, node: Node) -> OpDef:
-        try:
-            return resolve(node.type, node.version)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"layer {node.id} {node.name!r}: {error}") from None
+    def _draft(self, operation: Operation) -> Draft:
+        wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
+        kernel = None
+        if self.compilation.optimize is not False and is_static(operation) and _is_native(operation):
+            kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
+        if kernel is not None:
+            kernel.pack(self.compilation.store)
+        return Draft(operation, kernel, wanted)
 
-    def _fold(self, node: Node) -> bool:
-        """Whether the node's outputs are known now."""
-        if node.type == "Parameter":
-            return False
-        definition = self._definition(node)
-        if node.type != "Constant":
-            if not self.optimize or not definition.deterministic or definition.stateful or node.bodies:
-                return False
-            if any(value is None or value not in self.known for value in node.inputs):
-                return self._fold_from_facts(node)
-        attributes = self._attributes(node, definition, [self._input_fact(value) for value in node.inputs])
-        if node.type == "Constant":
-            attributes |= dict.fromkeys(definition.injected, node.constant)
-        inputs = [self.known[value] for value in node.inputs if value is not None]
-        outputs = as_tuple(located(node, definition, inputs, attributes))
-        for value, array in zip(node.outputs, outputs, strict=False):
-            array = rounded(array, self._fact(value).element)
-            array.flags.writeable = False
-            self.known[value] = array
-        return True
+    def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
+        store = self.compilation.store
+        return tuple((slot, store.array(value.constant)) for value, slot in self.slots.items() if value.constant is not None)
 
-    def _fold_from_facts(self, node: Node) -> bool:
-        values = [self._fact(value).known for value in node.outputs]
-        if not values or any(value is None for value in values):
-            return False
-        for value, array in zip(node.outputs, values, strict=True):
-            if array is not None:
-                self.known[value] = array
-        return True
+    def _aliases(self, storage: Storage) -> tuple[Alias, ...]:
+        """The views that steps read, each after the one that it is a view of."""
+        for value, (source, _) in reversed(storage.views.items()):
+            if value in self.slots:
+                self._slot(source)
+        return tuple(
+            Alias(self.slots[value], self.slots[source], view) for value, (source, view) in storage.views.items() if value in self.slots
+        )
 
-    def _fact(self, value: Value) -> Fact:
-        return self.inference.facts[value]
+    def _frees(self, planned: Sequence[Draft], storage: Storage) -> dict[Draft, list[Value]]:
+        """For each step the values whose last use it is, of those that have memory of their own."""
+        last: dict[Value, Draft] = {}
+        for draft in planned:
+            for value in (*draft.operation.outputs, *draft.operation.inputs):
+                if value.constant is None and value not in self.targets and value not in storage.buffers and value not in storage.views:
+                    last[value] = draft
+        frees: dict[Draft, list[Value]] = {}
+        for value, draft in last.items():
+            frees.setdefault(draft, []).append(value)
+        return frees
 
-    def _read_by(self, live: Sequence[Node]) -> list[Value]:
-        read = [value for node in live for value in node.inputs if value is not None]
-        return list(dict.fromkeys([*read, *self.targets]))
+    def _step(self, draft: Draft, storage: Storage, frees: Sequence[Value]) -> Step:
+        operation, kernel = draft.operation, draft.kernel
+        bodies = {
+            name: BodyPlan(b.node, b.body, plan_graph(b.graph, self.report, self.compilation)) for name, b in operation.bodies.items()
+        }
+        read: list[Value | None] = draft.read
+        call, algorithm = None, "" if kernel is None else kernel.algorithm
+        if kernel is None:
+            call, algorithm, read = self._call(operation, draft.wanted, read)
+        workspace = storage.workspaces.get(draft)
+        return Step(
+            node=operation.node,
+            type=operation.type,
+            origins=operation.origins,
+            kernel=kernel,
+            call=call,
+            algorithm=algorithm,
+            inputs=tuple(-1 if value is None else self._slot(value) for value in read),
+            outputs=tuple(self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)),
+            fresh=tuple(place_of(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh),
+            frees=tuple(self.slots[value] for value in frees if value in self.slots),
+            workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
+            elements=_rounding(operation) if kernel is None else None,
+            check=_check_of(operation) if kernel is None else None,
+            types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
+            bodies=bodies,
+            state=None if operation.definition is None else _state(operation.definition),
+        )
 
-    def _last_uses(self, live: Sequence[Node]) -> dict[Node, tuple[int, ...]]:
-        kept = set(self.targets) | set(self.known)
-        last: dict[Value, Node] = {}
-        for node in live:
-            for value in (*node.outputs, *node.inputs):
-                if value is not None and value in self.slots and value not in kept:
-                    last[value] = node
-        frees: dict[Node, list[int]] = {}
-        for value, node in last.items():
-            frees.setdefault(node, []).append(self.slots[value])
-        return {node: tuple(slots) for node, slots in frees.items()}
+    def _body(self, body: LoweredBody) -> BodyPlan:
+        return BodyPlan(body.node, body.body, plan_graph(body.graph, self.report, self.compilation))
 
-    def _step(self, node: Node, frees: tuple[int, ...]) -> Step:
-        definition = self._definition(node)
-        facts = [self._input_fact(value) for value in node.inputs]
-        try:
-            definition.check_input_count(len(facts))
-            attributes = self._attributes(node, definition, facts)
-        except OpError as error:
-            raise NodeError(f"layer {node.id} {node.name!r} ({node.type}): {error}", node=node.name, reason=str(error)) from error
-        bodies = {name: self._body(node, node.bodies[name]) for name, kind in definition.injected.items() if kind is Runner}
-        state = next((name for name, kind in definition.injected.items() if kind is Variables), None)
-        sequence = None
-        if bodies and self.optimize:
-            sequence = as_sequence(next(iter(bodies.values())), facts, [self._fact(value) for value in node.outputs])
-        injected = bool(bodies) or state is not None
-        call = sequence or (_with(definition, attributes) if injected else self._call(node, definition, facts, attributes))
-        static = all(fact.is_static and fact.element is not None for fact in facts)
-        static = static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact))
-        check = None if static else functools.partial(_check_declared if injected else _check, definition, attributes)
-        elements = tuple(_rounding(self._fact(value).element) for value in node.outputs)
-        outputs = tuple(self.slots.get(value, -1) for value in node.outputs)
-        inputs = tuple(self.slots[value] for value in node.inputs if value is not None)
-        types = tuple(fact.element for fact in facts)
-        rounds = any(elements) and not definition.view
-        return Step(node, call, inputs, outputs, frees, elements if rounds else None, check, types, {} if sequence else bodies, state)
+    def _call(
+        self, operation: Operation, wanted: Sequence[bool], read: list[Value | None]
+    ) -> tuple[Callable[..., Any], str, list[Value | None]]:
+        """What computes an operation that has no kernel: a function, how it computes, and which inputs it is given."""
+        definition = operation.definition
+        if definition is None:
+            raise AssertionError("chains have kernels")
+        optimize = self.compilation.optimize is not False
+        if optimize and definition.first_output_kernel is not None and not any(wanted[1:]):
+            return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
+        call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
+        if optimize and has_candidates(definition) and not is_static(operation):
+            special = Specialising(operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack)
+            return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
+        if optimize and operation.chain is None and not operation.bodies and _state(definition) is None:
+            store = self.compilation.store
+            facts = [v.fact if v.constant is None else Fact.of(store.array(v.constant), v.fact.element) for v in operation.inputs]
+            fast = find_fast_kernel(definition, facts, operation.attributes)
+            if fast is not None:
+                return fast, "fast", read
+        return call, "reference", read
 
-    @staticmethod
-    def _attributes(node: Node, definition: OpDef, inputs: Sequence[Fact]) -> dict[str, Any]:
-        """The typed attributes, with the element types of the inputs where the operation asks for them."""
-        values = typed_attributes(node, definition).require()
-        if definition.elements_parameter is not None:
-            values[definition.elements_parameter] = ElementTypes(fact.element for fact in inputs)
-        return values
-
-    def _input_fact(self, value: Value | None) -> Fact:
-        if value is None:
-            return Fact(None, None)
-        fact = self._fact(value)
-        array = self.known.get(value)
-        return fact if array is None else Fact(fact.element, array.shape, array)
-
-    def _call(self, node: Node, definition: OpDef, facts: Sequence[Fact], attributes: dict[str, Any]) -> Callable[..., Any]:
-        if self.optimize and definition.first_output_kernel is not None and not any(value in self.slots for value in node.outputs[1:]):
-            return _with(definition.first_output_kernel, attributes)
-        fast = find_fast_kernel(definition, facts, attributes) if self.optimize else None
-        if fast is not None:
-            return fast
-        if definition.widen and any(fact.element is None or fact.element is F16 for fact in facts):
-            return _with(definition, attributes)
-        # A run ignores floating-point errors as a whole, so that no step has to.
-        return functools.partial(definition.kernel, **attributes) if attributes else definition.kernel
-
-    def _body(self, node: Node, body: Body) -> BodyPlan:
-        return BodyPlan(node, body, plan(body.graph, self.inference, optimize=self.optimize))
-
-    def _copied(self, order: Sequence[Node]) -> tuple[bool, ...]:
+    def _copied(self, storage: Storage) -> tuple[bool, ...]:
         """Which targets may share memory with what is not theirs, following operations that return views."""
-        for node in order:
-            passes = node.type != "Constant" and (self._definition(node).view or bool(node.bodies) or self._definition(node).stateful)
-            through = frozenset[Any]().union(*(self.roots[v] for v in node.inputs if v is not None)) if passes else frozenset()
-            fixed = node.type == "Parameter" or any(value in self.known for value in node.outputs) or self._has_state(node)
-            for value in node.outputs:
-                self.roots[value] = through | {"fixed"} if fixed else through or frozenset([value])
-        seen: set[Any] = {"fixed"}
+        seen: set[Value | str] = {FIXED}
         copied = []
-        for value in self.targets:
-            copied.append(bool(self.roots[value] & seen))
-            seen |= self.roots[value]
+        for value in self.graph.targets:
+            copied.append(bool(storage.roots[value] & seen))
+            seen |= storage.roots[value]
         return tuple(copied)
 
-    def _has_state(self, node: Node) -> bool:
-        return node.type not in ("Parameter", "Constant") and (self._definition(node).stateful or bool(node.bodies))
+
+def _is_native(operation: Operation) -> bool:
+    return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))
+
+
+def _state(definition: OpDef) -> str | None:
+    return next((name for name, kind in definition.injected.items() if kind is Variables), None)
+
+
+def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
+    """What each output is to be rounded to, if NumPy lacks any of their types."""
+    elements = tuple(None if value.fact.element is None or value.fact.element.native else value.fact.element for value in operation.outputs)
+    return elements if any(elements) and operation.definition is not None and not operation.definition.view else None
+
+
+def _check_of(operation: Operation) -> Callable[..., None] | None:
+    """What checks the inputs of a run, where they were not known before."""
+    definition, facts = operation.definition, [value.fact for value in operation.inputs]
+    if definition is None:
+        return None
+    static = all(fact.is_static and fact.element is not None for fact in facts)
+    if static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact)):
+        return None
+    injected = bool(operation.bodies) or _state(definition) is not None
+    return functools.partial(_check_declared if injected else _check, definition, operation.attributes)
 
 
 def _check(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
@@ -220,16 +243,5 @@ def _check_declared(definition: OpDef, attributes: dict[str, Any], *inputs: Fact
     check_inputs(definition.inputs, inputs)
 
 
-def _with(function: Callable[..., Any], attributes: dict[str, Any]) -> Callable[..., Any]:
-    def call(*inputs: Any, **injected: Any) -> Any:
-        return function(*inputs, **attributes, **injected)
-
-    return call
-
-
 def _is_shape_like(fact: Fact) -> bool:
     return fact.element is not None and fact.element.is_integer
-
-
-def _rounding(element: Element | None) -> Element | None:
-    return None if element is None or element.native else element

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from irexec.backend.kernel import Task
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.registry import candidates
 from irexec.compile.graph import Operation, Value
+from irexec.dtypes.elements import F16
 from irexec.ir.facts import Fact
+from irexec.schema.opdef import OpDef
+
+# Estimated nanoseconds of a chain behind a kernel that does not run it, for each element and instruction.
+CHAIN_COST = 0.5
 
 
 def is_static(operation: Operation) -> bool:
@@ -36,3 +50,78 @@ def task_of(operation: Operation, threads: int = 1, unpack: bool = True, wanted:
 
 def _fact(value: Value) -> Fact:
     return value.fact
+
+
+def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Kernel | None:
+    """The cheapest kernel that writes the outputs of an operation of known shapes; None where only the reference kernel can."""
+    if operation.definition is None:
+        if operation.chain is None:
+            raise AssertionError("an operation without a definition is a chain")
+        return ChainKernel(
+            operation.chain,
+            [value.fact for value in operation.inputs],
+            operation.output.fact,
+            threads,
+            [value.order for value in operation.inputs],
+            operation.output.order,
+        )
+    task = task_of(operation, threads, unpack, wanted)
+    best = min(candidates(task), key=lambda kernel: _cost(kernel, task), default=None)
+    if operation.chain is None or (best is not None and best.runs_chain):
+        return best
+    return ChainBehind(best or ReferenceInto(operation.definition, operation.attributes), task)
+
+
+def _cost(kernel: Kernel, task: Task) -> float:
+    if task.chain is None or kernel.runs_chain:
+        return kernel.cost
+    return kernel.cost + CHAIN_COST * int(np.prod(task.output_shape())) * len(task.chain.instructions)
+
+
+class ReferenceInto(Kernel):
+    """The reference kernel, its results copied into the given outputs."""
+
+    def __init__(self, definition: OpDef, attributes: dict[str, Any]) -> None:
+        self.algorithm = "reference"
+        self._call = reference_call(definition, attributes, widen=True)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        results = as_tuple(self._call(*(array for array in inputs if array is not None)))
+        for result, output in zip(results, outputs, strict=False):
+            if output is not None:
+                np.copyto(output, result)
+
+
+class ChainBehind(Kernel):
+    """A kernel that does not run chains, and the chain in a second go over its first output."""
+
+    def __init__(self, kernel: Kernel, task: Task) -> None:
+        if task.chain is None:
+            raise AssertionError("there is a chain")
+        self.algorithm, self.cost = kernel.algorithm, kernel.cost
+        self.reads, self.workspace, self.splits = kernel.reads, max(kernel.workspace, 1 << 20), kernel.splits
+        self._kernel, self._chain, self._own = kernel, task.chain, len(task.inputs)
+
+    def pack(self, store: Any) -> None:
+        self._kernel.pack(store)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        self._kernel.run(inputs[: self._own], outputs, context)
+        run_chain_in_place(self._chain, outputs[0], inputs[self._own :], context)
+
+
+def reference_call(definition: OpDef, attributes: dict[str, Any], *, widen: bool) -> Callable[..., Any]:
+    """The reference kernel with its attributes; ``widen`` where an input may be f16."""
+    if definition.widen and widen:
+        return functools.partial(_call, definition, attributes)
+    # A run ignores floating-point errors as a whole, so that no step has to.
+    return functools.partial(definition.kernel, **attributes) if attributes else definition.kernel
+
+
+def _call(function: Callable[..., Any], attributes: dict[str, Any], *inputs: Any, **injected: Any) -> Any:
+    return function(*inputs, **attributes, **injected)
+
+
+def may_be_f16(operation: Operation) -> bool:
+    """Whether an input may be of f16, which some operations compute in f32."""
+    return any(value.fact.element is None or value.fact.element is F16 for value in operation.inputs)

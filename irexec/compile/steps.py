@@ -1,43 +1,98 @@
-"""What a plan consists of: steps on numbered slots."""
+"""What a plan consists of: steps on numbered slots, and the memory that they share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from irexec.backend.constants import ConstantSource
+from irexec.backend.kernel import Kernel, Order
+from irexec.compile.rewriting import Report
 from irexec.dtypes.elements import Element
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 
 
 @dataclass(frozen=True, eq=False)
+class Place:
+    """An array that a slot holds: its shape, type and order, and its offset in the arena; None for memory of its own."""
+
+    slot: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    order: Order | None
+    offset: int | None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def view(self, buffer: np.ndarray) -> np.ndarray:
+        """The array on a buffer of bytes."""
+        return self._ordered(lambda shape: np.ndarray(shape, self.dtype, buffer, self.offset or 0))
+
+    def allocated(self) -> np.ndarray:
+        """A new array."""
+        return self._ordered(lambda shape: np.empty(shape, self.dtype))
+
+    def _ordered(self, make: Callable[[tuple[int, ...]], np.ndarray]) -> np.ndarray:
+        if self.order is None:
+            return make(self.shape)
+        return make(tuple(self.shape[axis] for axis in self.order)).transpose(np.argsort(self.order))
+
+
+@dataclass(frozen=True, eq=False)
+class Alias:
+    """A slot whose array is a view of another slot's, made once for each arena."""
+
+    slot: int
+    source: int
+    view: Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
 class Step:
-    """One operation, ready to be called.
+    """One operation, ready to be computed.
 
     Attributes:
-        node: where it comes from, for messages and profiles.
-        call: arrays in, array or tuple of arrays out.
-        inputs, outputs: slots; an output that nobody reads has slot -1.
+        node: the layer that messages name.
+        type: of the operation.
+        origins: the layers that it computes.
+        kernel: writes into given outputs; None for a step that calls the reference kernel.
+        call: arrays in, array or tuple of arrays out: what runs without a kernel.
+        algorithm: for reports.
+        inputs, outputs: slots; -1 for an input that is not read and an output that nobody reads.
+        fresh: outputs that a kernel writes into memory of their own.
         frees: slots whose last use this is.
+        workspace: offset in the arena and bytes for each thread.
         elements: for each output the element type it is to be rounded to; None where NumPy has it.
-        check: the facts rule to ask at run time, where shapes were not known before.
-        types: the element types of the inputs, for ``check``.
+        check: the shape rule to ask at run time, where shapes were not known before.
+        types: for ``check``, the element types of the inputs, and of constants all that is known.
         bodies: plans of the node's bodies, by the parameter that takes them.
         state: the parameter that takes the session's variables.
     """
 
     node: Node
-    call: Callable[..., Any]
+    type: str
+    origins: tuple[Node, ...]
+    kernel: Kernel | None
+    call: Callable[..., Any] | None
+    algorithm: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    frees: tuple[int, ...]
-    elements: tuple[Element | None, ...] | None
-    check: Callable[..., Any] | None
-    types: tuple[Element | None, ...]
-    bodies: Mapping[str, BodyPlan]
-    state: str | None
+    fresh: tuple[Place, ...] = ()
+    frees: tuple[int, ...] = ()
+    workspace: tuple[int, int] = (0, 0)
+    elements: tuple[Element | None, ...] | None = None
+    check: Callable[..., Any] | None = None
+    types: tuple[Element | Fact | None, ...] = ()
+    bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
+    state: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +115,13 @@ class Plan:
         parameters: the slot of each Parameter of the graph; -1 where nothing reads it.
         targets: the slot of each value asked for.
         copied: for each target whether it may be memory of an input, a constant or another target.
+        places: slots that lie in the arena.
+        aliases: slots that are views of those.
+        arena: bytes of the arena.
+        threads: how many threads work on a step.
+        sources: the constants that the plan keeps alive.
+        report: what the passes did.
+        intermediate: bytes of all tensors between the steps together, for comparison with ``arena``.
     """
 
     steps: tuple[Step, ...]
@@ -68,3 +130,10 @@ class Plan:
     parameters: tuple[int, ...]
     targets: tuple[int, ...]
     copied: tuple[bool, ...]
+    places: tuple[Place, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    arena: int = 0
+    threads: int = 1
+    sources: tuple[ConstantSource, ...] = ()
+    report: Report = field(default_factory=Report)
+    intermediate: int = 0

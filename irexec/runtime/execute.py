@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
+from irexec.backend.kernel import Context
 from irexec.compile.errors import node_error
 from irexec.compile.steps import BodyPlan, Plan, Step
+from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir.facts import Fact
+from irexec.runtime.arenas import Arenas
 
 State = MutableMapping[str, np.ndarray]
 
@@ -38,7 +42,11 @@ class VariableTransaction(MutableMapping[str, np.ndarray]):
         return len(self.state)
 
 
-def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
+Observer = Callable[[Step, Sequence[Any], float], None]
+"""Called after each step with the step, its outputs and the seconds that it took. The arrays are valid until it returns."""
+
+
+def run(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, observer: Observer | None = None) -> list[np.ndarray]:
     """The plan's targets for one array per Parameter.
 
     A target that may share memory with the caller's arrays, the plan or the state is copied.
@@ -48,56 +56,95 @@ def run(plan: Plan, inputs: Sequence[np.ndarray], state: State) -> list[np.ndarr
     """
     # Infinities and NaN are results as specified, not reasons to warn.
     with np.errstate(all="ignore"):
-        arrays = _targets(plan, _constants(plan), inputs, state)
+        arrays = _targets(plan, inputs, state, arenas, observer)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 
 
-def _constants(plan: Plan) -> list[Any]:
-    """The slots before a run: only constants are filled in."""
-    slots: list[Any] = [None] * plan.slots
-    for slot, array in plan.constants:
-        slots[slot] = array
-    return slots
-
-
-def _targets(plan: Plan, slots: list[Any], inputs: Sequence[np.ndarray], state: State) -> list[np.ndarray]:
+def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, observer: Observer | None = None) -> list[np.ndarray]:
     """The plan's targets, which may share memory with the inputs, the plan or the state."""
-    for slot, array in zip(plan.parameters, inputs, strict=True):
-        if slot >= 0:
-            slots[slot] = array
-    variables = VariableTransaction(state)
-    for step in plan.steps:
-        _run_step(step, slots, variables)
-    if variables.written:
-        state.update(variables.written)
-    return [slots[slot] for slot in plan.targets]
-
-
-def _run_step(step: Step, slots: list[Any], state: VariableTransaction) -> None:
-    arrays = [slots[i] for i in step.inputs]
+    arena = arenas.take(plan)
     try:
+        frame = arena.frame(plan)
+        slots = frame.slots.copy()
+        for slot, array in zip(plan.parameters, inputs, strict=True):
+            if slot >= 0:
+                slots[slot] = array
+        variables = VariableTransaction(state)
+        runner = _Runner(slots, variables, arenas)
+        for step, context in zip(plan.steps, frame.contexts, strict=True):
+            if observer is None:
+                runner.run(step, context)
+            else:
+                start = time.perf_counter()
+                runner.run(step, context)
+                observer(step, [slots[slot] if slot >= 0 else None for slot in step.outputs], time.perf_counter() - start)
+        if variables.written:
+            state.update(variables.written)
+        return [slots[slot] for slot in plan.targets]
+    finally:
+        arenas.give_back(arena)
+
+
+class _Runner:
+    """Runs steps on the slots of one run."""
+
+    def __init__(self, slots: list[Any], state: VariableTransaction, arenas: Arenas) -> None:
+        self.slots, self.state, self.arenas = slots, state, arenas
+
+    def run(self, step: Step, context: Context) -> None:
+        slots = self.slots
+        arrays = [slots[i] for i in step.inputs]
+        try:
+            if step.kernel is not None:
+                for place in step.fresh:
+                    slots[place.slot] = place.allocated()
+                step.kernel.run(arrays, [slots[i] for i in step.outputs], context)
+            else:
+                self._call(step, arrays)
+        except Exception as error:
+            _raise_located(step, arrays, error)
+        for slot in step.frees:
+            slots[slot] = None
+
+    def _call(self, step: Step, arrays: list[Any]) -> None:
+        if step.call is None:
+            raise AssertionError("a step has a kernel or a function")
         if step.check is not None:
-            step.check(*(Fact.of(array, fact) for array, fact in zip(arrays, step.types, strict=True)))
-        result = step.call(*arrays, **_injected(step, state)) if step.bodies or step.state else step.call(*arrays)
-    except NodeError as error:
+            step.check(*map(_fact, arrays, step.types))
+        result = step.call(*arrays, **self._injected(step)) if step.bodies or step.state else step.call(*arrays)
+        results = result if isinstance(result, tuple | list) else (result,)
+        for i, slot in enumerate(step.outputs):
+            if slot >= 0:
+                self.slots[slot] = results[i] if step.elements is None else rounded(results[i], step.elements[i])
+
+    def _injected(self, step: Step) -> dict[str, Any]:
+        injected: dict[str, Any] = {name: PlanRunner(body, self.state.state, self.arenas) for name, body in step.bodies.items()}
+        if step.state is not None:
+            injected[step.state] = self.state
+        return injected
+
+
+def _fact(array: np.ndarray | None, known: Element | Fact | None) -> Fact:
+    """The fact of an input of a run; ``known`` is its element type, or all of it for a constant."""
+    if array is None:
+        return known if isinstance(known, Fact) else Fact(known, None)
+    return Fact.of(array, known.element if isinstance(known, Fact) else known)
+
+
+def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoReturn:
+    """Raise the error of a step with the layer in which it was raised."""
+    if isinstance(error, NodeError):
         if not step.bodies:
-            raise
+            raise error
         raise NodeError(f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason) from error
-    except OpError as error:
+    if isinstance(error, OpError):
         raise node_error(step.node, arrays, error) from error
-    except Exception as error:
-        if _is_too_large(error):
-            raise node_error(step.node, arrays, OpError(f"it needs more than memory or NumPy can hold: {error}")) from error
-        if not hasattr(error, "__notes__"):
-            # An error in irexec itself: it keeps its type, and a note says in which layer it was raised.
-            error.add_note(f"in layer {step.node.id} {step.node.name!r} ({step.node.type} of {step.node.version})")
-        raise
-    results = result if isinstance(result, tuple | list) else (result,)
-    for i, slot in enumerate(step.outputs):
-        if slot >= 0:
-            slots[slot] = results[i] if step.elements is None else rounded(results[i], step.elements[i])
-    for slot in step.frees:
-        slots[slot] = None
+    if _is_too_large(error):
+        raise node_error(step.node, arrays, OpError(f"it needs more than memory or NumPy can hold: {error}")) from error
+    if not hasattr(error, "__notes__"):
+        # An error in irexec itself: it keeps its type, and a note says in which layer it was raised.
+        error.add_note(f"in layer {step.node.id} {step.node.name!r} ({step.node.type} of {step.node.version})")
+    raise error
 
 
 def _is_too_large(error: Exception) -> bool:
@@ -107,23 +154,15 @@ def _is_too_large(error: Exception) -> bool:
     )
 
 
-def _injected(step: Step, state: VariableTransaction) -> dict[str, Any]:
-    injected: dict[str, Any] = {name: PlanRunner(body, state.state) for name, body in step.bodies.items()}
-    if step.state is not None:
-        injected[step.state] = state
-    return injected
-
-
 class PlanRunner:
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
 
     Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is over.
     """
 
-    def __init__(self, planned: BodyPlan, state: State) -> None:
+    def __init__(self, planned: BodyPlan, state: State, arenas: Arenas) -> None:
         self.node, self.body = planned.node, planned.body
-        self._plan, self._state = planned.plan, state
-        self._slots = _constants(planned.plan)
+        self._plan, self._state, self._arenas = planned.plan, state, arenas
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        return _targets(self._plan, self._slots.copy(), inputs, self._state)
+        return _targets(self._plan, inputs, self._state, self._arenas)

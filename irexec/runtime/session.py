@@ -13,13 +13,14 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import limited
-from irexec.compile.plan import plan
+from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
 from irexec.errors import InputError, ModelError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
+from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.outputs import Outputs
@@ -57,6 +58,8 @@ class CompiledModel:
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.tolerant = threads, optimize, tolerant
+        self._compilation = Compilation(optimize=optimize, threads=threads or 1)
+        self._arenas = Arenas()
         self._inference = infer_shapes(self.model, tolerant=tolerant)
         self.inputs: list[Port] = input_ports(self.model, self._inference.facts)
         self.outputs: list[Port] = output_ports(self.model, self._inference.facts)
@@ -132,8 +135,7 @@ class CompiledModel:
         if shapes:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
             inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
-        with limited(self.threads):
-            return plan(self.model, inference, targets, optimize=self.optimize)
+        return plan(self.model, inference, targets, self._compilation)
 
     def _own(self, value: Value) -> Value:
         """The value of the copy for one of the model that was compiled, or of the copy itself."""
@@ -212,8 +214,8 @@ class Session:
         compiled = self._compiled
         arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
-        with limited(compiled.threads):
-            return run(planned, arrays, self.variables.arrays)
+        with limited(1):
+            return run(planned, arrays, self.variables.arrays, compiled._arenas)
 
 
 def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:

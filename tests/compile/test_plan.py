@@ -9,7 +9,7 @@ import pytest
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.plan import plan
+from irexec.compile.plan import Compilation, plan
 from irexec.dtypes.elements import F32, I64
 
 MEGABYTE = 1 << 20
@@ -44,7 +44,7 @@ def test_constants_are_folded_only_when_asked() -> None:
     model = builder.model()
     inference = infer_shapes(model)
     assert [step.node.type for step in plan(model, inference).steps] == ["Multiply"]
-    assert [step.node.type for step in plan(model, inference, optimize=False).steps] == ["Multiply", "Multiply"]
+    assert [step.node.type for step in plan(model, inference, compilation=Compilation(optimize=False)).steps] == ["Multiply", "Multiply"]
 
 
 def test_shapes_of_known_tensors_need_no_step() -> None:

@@ -15,6 +15,7 @@ from irexec import io
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ops.control import Slice, Wiring, _output
+from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
 from irexec.schema.registry import newest
 from irexec.tools.input_sources import random_array
@@ -82,5 +83,5 @@ def test_an_error_in_irexec_itself_says_where_it_was() -> None:
 
     steps = [dataclasses.replace(step, call=broken) for step in plan.steps]
     with pytest.raises(ZeroDivisionError) as caught:
-        run(dataclasses.replace(plan, steps=steps), [np.zeros(2, np.float32)], {})
+        run(dataclasses.replace(plan, steps=steps), [np.zeros(2, np.float32)], {}, Arenas())
     assert caught.value.__notes__ == ["in layer 1 'here' (Relu of opset1)"]

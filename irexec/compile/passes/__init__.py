@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irexec.compile.graph import Graph
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
+from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.rewriting import Rewriting, bodies
 
 Rewrite = Callable[[Graph, Rewriting], None]
@@ -23,6 +24,7 @@ class Pass:
 
 PASSES = (
     Pass("fold constants", fold_constants),
+    Pass("recognise sequences", recognise_sequences),
     Pass("fuse element-wise chains", fuse_elementwise),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
-from irexec.backend.registry import BlockOperation, find_block_operation, candidates
+from irexec.backend.registry import BlockOperation, candidates, find_block_operation
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static, task_of

@@ -1,0 +1,104 @@
+"""Fast kernels for shapes that are known only when a step runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.pool import pool_of
+from irexec.backend.registry import candidates
+from irexec.backend.scratch import Scratch
+from irexec.compile.graph import Operation
+from irexec.dtypes.elements import Element
+from irexec.ir.facts import Fact
+
+KEPT = 16
+"""Kernels that a step keeps, for as many different shapes."""
+
+
+class Specialising:
+    """The operation, computed by the kernel that suits the shapes of a call; by the reference kernel where there is none.
+
+    Args:
+        operation: without a chain. The constants among its inputs are passed as None: a kernel has packed them.
+        reference: arrays in, array or tuple of arrays out.
+    """
+
+    def __init__(self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, unpack: bool) -> None:
+        self._operation, self._reference, self._store = operation, reference, store
+        self._threads, self._unpack = threads, unpack
+        self._kernels: OrderedDict[Hashable, tuple[Kernel, Task] | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: np.ndarray | None) -> Any:
+        key = tuple(map(_key, arrays))
+        with self._lock:
+            known = key in self._kernels
+            found = self._kernels.get(key)
+        if not known:
+            found = self._find(arrays)
+            with self._lock:
+                self._kernels[key] = found
+                while len(self._kernels) > KEPT:
+                    self._kernels.popitem(last=False)
+        if found is None:
+            return self._reference(*(self._array(i, array) for i, array in enumerate(arrays)))
+        return self._run(*found, arrays)
+
+    def _array(self, index: int, array: np.ndarray | None) -> np.ndarray | None:
+        constant = self._operation.inputs[index].constant
+        return array if constant is None or array is not None else self._store.array(constant)
+
+    def _find(self, arrays: Sequence[np.ndarray | None]) -> tuple[Kernel, Task] | None:
+        definition, inputs = self._operation.definition, self._operation.inputs
+        if definition is None:
+            return None
+        facts = tuple(v.fact if a is None else _fact(v.fact.element, a) for v, a in zip(inputs, arrays, strict=True))
+        outputs = as_tuple(definition.infer(facts, self._operation.attributes))
+        if not all(fact.is_static and fact.element is not None and fact.element.native for fact in (*facts, *outputs)):
+            return None
+        none = (None,) * len(inputs)
+        task = Task(
+            definition, self._operation.attributes, facts, tuple(value.constant for value in inputs), outputs, (True,) * len(outputs),
+            input_orders=none, output_orders=(None,) * len(outputs), threads=self._threads, unpack=self._unpack,
+        )  # fmt: skip
+        kernel = min(candidates(task), key=lambda kernel: kernel.cost, default=None)
+        if kernel is None:
+            return None
+        kernel.pack(self._store)
+        return kernel, task
+
+    def _run(self, kernel: Kernel, task: Task, arrays: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
+        reads = range(len(arrays)) if kernel.reads is None else kernel.reads
+        inputs = [self._array(i, array) if i in reads else None for i, array in enumerate(arrays)]
+        outputs = []
+        for index, fact in enumerate(task.outputs):
+            if fact.element is None:
+                raise AssertionError("checked when the kernel was selected")
+            outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
+        scratches = [Scratch.of_size(kernel.workspace) for _ in range(self._threads)]
+        kernel.run(inputs, outputs, Context(pool_of(self._threads), scratches))
+        return tuple(outputs)
+
+
+def _key(array: np.ndarray | None) -> Hashable:
+    if array is None:
+        return None
+    return array.shape, array.dtype, array.tobytes() if _is_shape_like(array) else None
+
+
+def _fact(element: Element | None, array: np.ndarray) -> Fact:
+    """What a kernel is chosen by: the value only of what may be a shape."""
+    known = Fact.of(array, element)
+    return known if _is_shape_like(array) else Fact(known.element, known.shape)
+
+
+def _is_shape_like(array: np.ndarray) -> bool:
+    return array.dtype.kind in "iu" and array.size <= 64

@@ -1,0 +1,192 @@
+"""Where each value of a planned graph is held: in the arena, as a view of what is there, or in memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.kernel import Kernel
+from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.memory import Buffer, place
+from irexec.compile.steps import Place
+from irexec.errors import OpError
+
+FIXED = "fixed"
+"""The root of what a run must not give away or write to: inputs, constants and state."""
+
+
+@dataclass(eq=False)
+class Draft:
+    """An operation with the kernel that was selected; None for the reference kernel."""
+
+    operation: Operation
+    kernel: Kernel | None
+    wanted: tuple[bool, ...]
+
+    @property
+    def read(self) -> list[Value | None]:
+        """The inputs, None where the kernel does not read one."""
+        own, reads = self.operation.own, None if self.kernel is None else self.kernel.reads
+        return [value if reads is None or i in reads or i >= own else None for i, value in enumerate(self.operation.inputs)]
+
+    @property
+    def gives_views(self) -> bool:
+        """Whether outputs may share memory with inputs."""
+        definition = self.operation.definition
+        return self.kernel is None and definition is not None and (definition.view or self.has_state)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it reads or writes variables, or has bodies."""
+        definition = self.operation.definition
+        return definition is not None and (definition.stateful or bool(self.operation.bodies))
+
+
+@dataclass(eq=False)
+class Storage:
+    """The memory of a plan.
+
+    Attributes:
+        buffers: values in the arena.
+        views: values that are views of those or of constants: the value viewed, and how.
+        fresh: values that a kernel writes into memory of their own, for each run anew.
+        workspaces: the workspace of each draft that has one.
+        arena: bytes.
+        roots: for each value those whose memory it may be, FIXED among them.
+    """
+
+    buffers: dict[Value, Buffer] = field(default_factory=dict)
+    views: dict[Value, tuple[Value, Callable[[np.ndarray], np.ndarray]]] = field(default_factory=dict)
+    fresh: set[Value] = field(default_factory=set)
+    workspaces: dict[Draft, Buffer] = field(default_factory=dict)
+    arena: int = 0
+    roots: dict[Value, frozenset[Value | str]] = field(default_factory=dict)
+
+    def is_view(self, draft: Draft) -> bool:
+        """Whether an operation needs no step, since its outputs are views."""
+        read = [value for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
+        return bool(read) and all(value in self.views for value in read)
+
+
+def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int) -> Storage:
+    """Decide where each value is held, and plan the arena."""
+    storage = Storage()
+    _find_roots(graph, drafts, storage)
+    escaping = _escaping(graph, drafts, storage)
+    last = _last_reads(graph, drafts, storage)
+    probes: dict[Value, np.ndarray] = {}
+    for i, draft in enumerate(drafts):
+        if draft.kernel is not None:
+            _place_outputs(i, draft, storage, escaping, last)
+            if draft.kernel.workspace:
+                storage.workspaces[draft] = Buffer(threads * (draft.kernel.workspace + 64), i, i)
+        elif draft.gives_views and not draft.has_state:
+            _find_views(draft, storage, probes)
+    storage.arena = place([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
+    return storage
+
+
+def _find_roots(graph: Graph, drafts: Sequence[Draft], storage: Storage) -> None:
+    roots = storage.roots
+    for value in (*graph.inputs, *graph.constants()):
+        roots[value] = frozenset([FIXED])
+    for draft in drafts:
+        through = frozenset[Value | str]()
+        if draft.gives_views:
+            through = through.union(*(roots[value] for value in draft.operation.inputs))
+            if draft.has_state:
+                through |= {FIXED}
+        for value in draft.operation.outputs:
+            roots[value] = through or frozenset([value])
+
+
+def _escaping(graph: Graph, drafts: Sequence[Draft], storage: Storage) -> set[Value | str]:
+    """The roots of what outlives a run or is given to a body: they cannot lie in the arena."""
+    found = {root for value in graph.targets for root in storage.roots[value]}
+    for draft in drafts:
+        if draft.has_state:
+            found |= {root for value in draft.operation.inputs for root in storage.roots[value]}
+    return found
+
+
+def _last_reads(graph: Graph, drafts: Sequence[Draft], storage: Storage) -> dict[Value | str, int]:
+    """The last draft that reads anything that may be the root's memory."""
+    last: dict[Value | str, int] = {}
+    for i, draft in enumerate(drafts):
+        for value in (*draft.operation.outputs, *draft.operation.inputs):
+            for root in storage.roots[value]:
+                last[root] = i
+    return last
+
+
+def place_of(value: Value, slot: int, offset: int | None) -> Place:
+    """The place of a value whose type and shape are known."""
+    if value.fact.element is None:
+        raise AssertionError("a kernel writes values of known type")
+    shape = tuple(int(size) for size in value.fact.shape or ())  # type: ignore[arg-type]
+    return Place(slot, shape, np.dtype(value.fact.element.carrier), value.order, offset)
+
+
+def _place_outputs(i: int, draft: Draft, storage: Storage, escaping: set[Value | str], last: dict[Value | str, int]) -> None:
+    for index, value in enumerate(draft.operation.outputs):
+        if not draft.wanted[index]:
+            continue
+        if value in escaping:
+            storage.fresh.add(value)
+            continue
+        taken = _overwritten(i, draft, value, storage, last) if index == 0 else None
+        if taken is None:
+            storage.buffers[value] = Buffer(place_of(value, 0, 0).size, i, last[value])
+        else:
+            taken.last = last[value]
+            storage.buffers[value] = taken
+
+
+def _overwritten(i: int, draft: Draft, output: Value, storage: Storage, last: dict[Value | str, int]) -> Buffer | None:
+    """The buffer of an input that the first output may take."""
+    if draft.kernel is None:
+        return None
+    for index in draft.kernel.overwrites:
+        value = draft.operation.inputs[index]
+        same = value.fact.shape == output.fact.shape and value.fact.element is output.fact.element and value.order == output.order
+        if same and value in storage.buffers and last[value] == i and len(value.uses) == 1:
+            return storage.buffers[value]
+    return None
+
+
+def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray]) -> None:
+    """Make the outputs views, where the operation only looks at its first input in another form."""
+    operation = draft.operation
+    definition, data, rest = operation.definition, operation.inputs[0] if operation.inputs else None, operation.inputs[1:]
+    if definition is None or data is None or any(value.known is None for value in rest):
+        return
+    if data not in storage.buffers and data not in storage.views:
+        return
+    arrays = [value.known for value in rest]
+
+    def outputs(array: np.ndarray) -> tuple[np.ndarray, ...]:
+        return as_tuple(definition.kernel(array, *arrays, **operation.attributes))
+
+    try:
+        probe = _probe(data, probes)
+        results = outputs(probe)
+    except OpError:
+        return
+    if all(np.may_share_memory(result, probe) for result in results if result.size):
+        for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
+            probes[value] = result
+            storage.views[value] = (data, _picked(outputs, index))
+
+
+def _picked(outputs: Callable[[np.ndarray], tuple[np.ndarray, ...]], index: int) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: outputs(array)[index]
+
+
+def _probe(value: Value, probes: dict[Value, np.ndarray]) -> np.ndarray:
+    """An array with the strides that the value will have; its memory is never touched."""
+    if value not in probes:
+        probes[value] = place_of(value, 0, None).allocated()
+    return probes[value]

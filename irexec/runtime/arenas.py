@@ -1,0 +1,104 @@
+"""The memory of runs: arenas, each used by one run at a time, and what plans have set up on them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.kernel import Context
+from irexec.backend.pool import pool_of
+from irexec.backend.scratch import Scratch
+from irexec.compile.memory import ALIGNMENT
+from irexec.compile.steps import Plan
+
+KEPT = 2
+"""Arenas that are kept for the next run."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A plan set up on an arena.
+
+    Attributes:
+        slots: the slots before a run: constants, and arrays on the arena. One more than the plan has: the last one is None.
+        contexts: for each step what its kernel works with.
+    """
+
+    slots: list[Any]
+    contexts: list[Context]
+
+
+@dataclass(eq=False)
+class Arena:
+    """Bytes, and the plans that are set up on them."""
+
+    buffer: np.ndarray
+    frames: weakref.WeakKeyDictionary[Plan, Frame] = field(default_factory=weakref.WeakKeyDictionary)
+
+    def frame(self, plan: Plan) -> Frame:
+        """The plan set up on this arena."""
+        found = self.frames.get(plan)
+        if found is None:
+            found = self.frames[plan] = _set_up(plan, self.buffer)
+        return found
+
+
+class Arenas:
+    """The arenas of a compiled model. Each grows to the largest plan that it was used for; at most KEPT are kept."""
+
+    def __init__(self) -> None:
+        self._free: list[Arena] = []
+        self._lock = threading.Lock()
+
+    def take(self, plan: Plan) -> Arena:
+        """An arena that is large enough for the plan, for the caller alone."""
+        with self._lock:
+            fitting = [arena for arena in self._free if arena.buffer.size >= plan.arena]
+            if fitting:
+                arena = next((a for a in fitting if plan in a.frames), fitting[-1])
+                self._free.remove(arena)
+                return arena
+            if self._free:
+                self._free.pop()
+        return Arena(_aligned(plan.arena))
+
+    def give_back(self, arena: Arena) -> None:
+        """The run is over."""
+        with self._lock:
+            if len(self._free) < KEPT:
+                self._free.append(arena)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arenas that no run uses now."""
+        with self._lock:
+            return sum(arena.buffer.size for arena in self._free)
+
+
+def _aligned(size: int) -> np.ndarray:
+    whole = np.empty(size + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + size]
+
+
+def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
+    slots: list[Any] = [None] * (plan.slots + 1)
+    for slot, array in plan.constants:
+        slots[slot] = array
+    for place in plan.places:
+        slots[place.slot] = place.view(buffer)
+    for alias in plan.aliases:
+        slots[alias.slot] = alias.view(slots[alias.source])
+    pool = pool_of(plan.threads)
+    contexts = [Context(pool, [Scratch(part) for part in _workspaces(step.workspace, plan.threads, buffer)]) for step in plan.steps]
+    return Frame(slots, contexts)
+
+
+def _workspaces(workspace: tuple[int, int], threads: int, buffer: np.ndarray) -> list[np.ndarray]:
+    offset, size = workspace
+    whole = -(-size // ALIGNMENT) * ALIGNMENT
+    return [buffer[offset + i * whole : offset + i * whole + size] for i in range(threads)]
