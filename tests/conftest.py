@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from irexec.compile import passes
+from irexec.compile.graph import Graph, problems
+from irexec.compile.rewriting import Rewriting
 
 # The laws are asserted there, not in the tests: what differs is to be shown all the same.
 pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")
@@ -20,6 +26,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def live(request: pytest.FixtureRequest) -> bool:
     """Whether expected values come from OpenVINO itself."""
     return bool(request.config.getoption("--oracle"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _passes_are_checked() -> Iterator[None]:
+    """Every pass of every model that a test compiles leaves a graph without problems."""
+
+    def check(graph: Graph, rewriting: Rewriting) -> None:
+        found = problems(graph)
+        assert not found, f"pass {rewriting.name!r} leaves {found}"
+
+    passes.checks.append(check)
+    yield
+    passes.checks.remove(check)
 
 
 @pytest.fixture(autouse=True)

@@ -29,19 +29,22 @@ PASSES = (
 )
 
 
-def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None = None, after: Rewrite | None = None) -> None:
+checks: list[Rewrite] = []
+"""Called after each pass with what it left: the tests put the checker here."""
+
+
+def optimize(graph: Graph, rewriting: Rewriting, names: Collection[str] | None = None) -> None:
     """Run the passes over the graph, and over the graphs of its bodies first.
 
     Args:
         names: the passes to run; None for all.
-        after: called after each pass, such as a check.
     """
     for body in bodies(graph):
-        optimize(body.graph, rewriting, names, after)
+        optimize(body.graph, rewriting, names)
     for one in PASSES:
         if names is None or one.name in names:
             rewriting.name = one.name
             one.rewrite(graph, rewriting)
             graph.remove_unused()
-            if after is not None:
-                after(graph, rewriting)
+            for check in checks:
+                check(graph, rewriting)

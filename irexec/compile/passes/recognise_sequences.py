@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import candidates
+from irexec.backend.registry import candidates, find_fast_kernel
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static, task_of
 from irexec.dtypes.elements import F32, F64, I64
+from irexec.ir.facts import Fact
 from irexec.ops.control import Slice, Wiring
 from irexec.schema.recurrent import Direction, SequenceAttributes, sequence_of
 
@@ -157,7 +158,7 @@ def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewri
     weights = [_with_direction(value, rewriting) for value in match.cell.inputs[1 + len(states) :]]
     flat = vars(match.attributes)
     sequence = emit(match.cell.type.replace("Cell", "Sequence"), "opset5", x, *states, lengths, *weights, **flat)
-    if not candidates(task_of(sequence)):
+    if not _is_fast(sequence):
         graph.remove_unused()
         return False
     for output, k in zip(operation.outputs, match.results, strict=True):
@@ -168,6 +169,12 @@ def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewri
         graph.replace_all_uses_with(output, emit("Reshape", "opset1", result, shape, special_zero=False).output)
     graph.remove(operation)
     return True
+
+
+def _is_fast(sequence: Operation) -> bool:
+    facts = [v.fact if v.constant is None else Fact.of(v.constant.array(), v.fact.element) for v in sequence.inputs]
+    closure = None if sequence.definition is None else find_fast_kernel(sequence.definition, facts, sequence.attributes)
+    return closure is not None or bool(candidates(task_of(sequence)))
 
 
 def _with_direction(value: Value, rewriting: Rewriting) -> Value:
