@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,26 @@ def _sizes(fact: Fact) -> tuple[int, ...]:
     return tuple(int(size) for size in fact.shape or ())  # type: ignore[arg-type]
 
 
+class _Running(threading.local):
+    """The scratch of the block that this thread is working on."""
+
+    scratch: Scratch | None = None
+
+
+_running = _Running()
+
+
+def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
+    outer, mark = _running.scratch, scratch.mark()
+    _running.scratch = scratch
+    try:
+        for index in range(count):
+            block(index, scratch)
+            scratch.release(mark)
+    finally:
+        _running.scratch = outer
+
+
 @dataclass(eq=False)
 class Context:
     """What a kernel works with during a run: threads and workspace.
@@ -91,21 +112,23 @@ class Context:
     def parallel(self, count: int, block: Block) -> None:
         """Call ``block(index, scratch)`` for every index below ``count``, on any thread, in any order.
 
-        The scratch is empty at the beginning of a block. Raises the first exception of a block.
+        The scratch is empty at the beginning of a block. A block that calls this itself computes the blocks in it one after another,
+        in what is left of its own scratch. Raises the first exception of a block.
         """
-        if count == 1 or len(self.scratches) == 1:
-            scratch = self.scratches[0]
-            for index in range(count):
+        outer = _running.scratch
+        if outer is not None:
+            _in_turn(count, block, outer)
+        elif count == 1 or len(self.scratches) == 1:
+            self.scratches[0].clear()
+            _in_turn(count, block, self.scratches[0])
+        else:
+
+            def work(index: int, worker: int) -> None:
+                scratch = self.scratches[worker]
                 scratch.clear()
-                block(index, scratch)
-            return
+                _in_turn(1, lambda _, scratch: block(index, scratch), scratch)
 
-        def work(index: int, worker: int) -> None:
-            scratch = self.scratches[worker]
-            scratch.clear()
-            block(index, scratch)
-
-        self.pool.run(count, work)
+            self.pool.run(count, work)
 
     def scratch(self) -> Scratch:
         """The calling thread's scratch, empty: for a kernel that works in one piece."""

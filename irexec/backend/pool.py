@@ -6,10 +6,13 @@ blocks left. Nothing spins: idle workers sleep on a lock. Where threads cannot b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
 from collections.abc import Callable
+
+import numpy as np
 
 Body = Callable[[int, int], object]
 
@@ -23,16 +26,20 @@ class _Job:
 
     def __init__(self, count: int, body: Body) -> None:
         self._count, self._body = count, body
-        self._next, self._active = 0, 0
+        self._next, self._active, self._workers = 0, 0, 0
         self._lock = threading.Lock()
-        self._finished = threading.Event()
+        # Held while helpers are at work and the caller waits for them.
+        self._busy = threading.Lock()
+        self._busy.acquire()
         self.error: BaseException | None = None
 
-    def work(self, worker: int) -> None:
-        """Take blocks until none is left."""
+    def work(self) -> None:
+        """Take blocks until none is left, as the next worker of this job; the first one is worker 0."""
         with self._lock:
             if self._next >= self._count:
                 return
+            worker = self._workers
+            self._workers += 1
             self._active += 1
         try:
             while (index := self._claim()) is not None:
@@ -45,7 +52,7 @@ class _Job:
             with self._lock:
                 self._active -= 1
                 if self._active == 0 and self._next >= self._count:
-                    self._finished.set()
+                    self._busy.release()
 
     def _claim(self) -> int | None:
         with self._lock:
@@ -54,13 +61,75 @@ class _Job:
             self._next += 1
             return self._next - 1
 
-    def wait(self) -> None:
-        """Until every block that was begun is done."""
-        self._finished.wait()
+    def finish(self) -> None:
+        """Return once no block is under way and none will be begun, however often the wait is interrupted.
+
+        Raises:
+            BaseException: what interrupted it, such as KeyboardInterrupt.
+        """
+        interrupted: BaseException | None = None
+        while True:
+            try:
+                with self._lock:
+                    if self._next < self._count:
+                        self._next = self._count
+                    if self._active == 0:
+                        break
+                self._busy.acquire()
+                break
+            except BaseException as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
+
+
+class _Workers:
+    """The threads of this process that help with jobs; there are as many as the largest pool asks for."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._count = 0
+        self._refused = False
+
+    def offer(self, job: _Job, helpers: int) -> None:
+        """Let up to ``helpers`` threads take part in the job when they have time."""
+        for _ in range(min(helpers, self._started(helpers))):
+            self._jobs.put(job)
+
+    def _started(self, wanted: int) -> int:
+        """How many threads there are, once ``wanted`` were asked for."""
+        if self._count < wanted and not self._refused:
+            with self._lock, contextlib.suppress(RuntimeError):
+                self._refused = True
+                while self._count < wanted:
+                    threading.Thread(target=self._serve, name=f"irexec-{self._count + 1}", daemon=True).start()
+                    self._count += 1
+                self._refused = False
+        return self._count
+
+    def _serve(self) -> None:
+        # NumPy keeps what is set about warnings for each thread.
+        np.seterr(all="ignore")
+        while True:
+            self._jobs.get().work()
+
+
+_workers = _Workers()
+
+
+def _forget_workers() -> None:
+    """In the child after a fork, where there are no threads but the one that forked."""
+    global _workers
+    _workers = _Workers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
 
 
 class Pool:
-    """Threads that are started when they are needed first, and again in the child after a fork.
+    """As many threads as work on one job; all pools share the process's threads, which are started when they are needed first.
 
     Args:
         threads: how many work on one job, the caller included.
@@ -68,61 +137,33 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._jobs: queue.SimpleQueue[_Job] | None = None
-        self._lock = threading.Lock()
-        self._process = 0
 
     def run(self, count: int, body: Body) -> None:
-        """Call ``body(block, worker)`` for every block; worker 0 is the caller, and no two threads at once have one number.
+        """Call ``body(block, worker)`` for every block; ``worker`` is below ``threads``, and no two threads at once have the same.
 
         Raises:
-            Exception: the first exception of a block, once no other block is under way.
+            BaseException: the first exception of a block, or what interrupted the caller, once no block is under way.
         """
         helpers = min(self.threads, count) - 1
-        jobs = self._started() if helpers > 0 else None
-        if jobs is None:
+        if helpers <= 0:
             for index in range(count):
                 body(index, 0)
             return
         job = _Job(count, body)
-        for _ in range(helpers):
-            jobs.put(job)
-        job.work(0)
-        job.wait()
+        try:
+            _workers.offer(job, helpers)
+            job.work()
+        finally:
+            job.finish()
         if job.error is not None:
-            raise job.error
-
-    def _started(self) -> queue.SimpleQueue[_Job] | None:
-        """The queue of the workers, which are started if they are not running in this process; None if they cannot be."""
-        if self._process == os.getpid():
-            return self._jobs
-        with self._lock:
-            if self._process != os.getpid():
-                self._jobs = _start(self.threads - 1)
-                self._process = os.getpid()
-        return self._jobs
-
-
-def _start(workers: int) -> queue.SimpleQueue[_Job] | None:
-    jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-    try:
-        for number in range(1, workers + 1):
-            threading.Thread(target=_serve, args=(jobs, number), name=f"irexec-{number}", daemon=True).start()
-    except RuntimeError:
-        return None
-    return jobs
-
-
-def _serve(jobs: queue.SimpleQueue[_Job], number: int) -> None:
-    while True:
-        jobs.get().work(number)
-
-
-_POOLS: dict[int, Pool] = {}
-_POOLS_LOCK = threading.Lock()
+            # The traceback refers to the job; without this, arrays would live until the garbage collector runs.
+            error, job.error = job.error, None
+            try:
+                raise error
+            finally:
+                del error
 
 
 def pool_of(threads: int) -> Pool:
-    """The process's pool of that many threads, shared by all sessions."""
-    with _POOLS_LOCK:
-        return _POOLS.setdefault(threads, Pool(threads))
+    """A pool of that many threads."""
+    return Pool(threads)

@@ -1,70 +1,195 @@
-"""How many threads NumPy's BLAS uses.
-
-NumPy has no call for it; its wheels carry an OpenBLAS whose own functions do. Where they are not
-found (another BLAS), the number of threads is left as it is.
-"""
+"""How many threads there are to use, and NumPy's BLAS at one thread while blocks are spread over them."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
+from irexec.backend.openblas import OpenBlas, openblas
+from irexec.errors import InputError
 
-_PREFIXES = ("scipy_openblas_", "openblas_")
-_SUFFIXES = ("64_", "")
-
-
-@dataclass(frozen=True)
-class Blas:
-    """The two functions of an OpenBLAS."""
-
-    get: Callable[[], int]
-    set: Callable[[int], None]
+VARIABLE = "IREXEC_NUM_THREADS"
+"""The environment variable that sets the default number of threads."""
 
 
-@functools.cache
-def blas() -> Blas | None:
-    """The BLAS that NumPy's wheel carries; None where its number of threads cannot be set."""
-    package = Path(np.__file__).parent
-    folders = (package.parent / "numpy.libs", package / ".libs", package / ".dylibs")
-    for library in (file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()) if "openblas" in file.name):
-        with contextlib.suppress(OSError):
-            found = _functions(ctypes.CDLL(str(library)))
-            if found is not None:
-                return found
-    return None
+def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
+    """How many threads to use: ``threads`` if given, else what IREXEC_NUM_THREADS says, else what this process may use.
+
+    Raises:
+        InputError: either is not a whole number of at least 1.
+    """
+    if threads is not None:
+        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
+        return threads
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return usable_cores(root)
+    # Only what int() reads as decimal digits; "1_0" or "٣" are no such thing to a reader of the variable.
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise InputError(f"{VARIABLE} is {text!r}, expected a whole number of at least 1")
+    return int(text)
 
 
-def _functions(library: ctypes.CDLL) -> Blas | None:
-    for prefix in _PREFIXES:
-        for suffix in _SUFFIXES:
-            get = getattr(library, f"{prefix}get_num_threads{suffix}", None)
-            set_ = getattr(library, f"{prefix}set_num_threads{suffix}", None)
-            if get is not None and set_ is not None:
-                get.restype, set_.argtypes = ctypes.c_int, [ctypes.c_int]
-                return Blas(get, set_)
-    return None
+def usable_cores(root: Path = Path("/")) -> int:
+    """The cores that this process may run on, but not more than the CPU time that its control groups grant, rounded up."""
+    quota = cpu_quota(root)
+    cores = _cores(_affinity(), root)
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
-@contextlib.contextmanager
+def _affinity() -> set[int]:
+    """The logical processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _cores(processors: set[int], root: Path) -> int:
+    """How many cores the logical processors belong to; each is one of its own where the system does not say."""
+    siblings = {_text(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number) for number in processors}
+    return max(1, len(siblings))
+
+
+def cpu_quota(root: Path = Path("/")) -> float | None:
+    """The CPUs that the control groups of this process, and all groups around them, grant; None if they do not limit it.
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+    """
+    quotas = [quota for folder in _groups(root) if (quota := _quota(folder)) is not None]
+    return min(quotas, default=None)
+
+
+def _groups(root: Path) -> Iterator[Path]:
+    """The folders of the process's control groups that may limit CPU time, and of those around them."""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for mounted, mount in _mounts(root, "cpu" if controllers else ""):
+            yield from _upwards(mount, _below(path, mounted))
+
+
+def _below(path: str, mounted: str) -> str:
+    """The path of a group below the group that is mounted; a container often sees only its own, mounted as the root of all."""
+    if mounted == "/":
+        return path.strip("/")
+    return path.removeprefix(mounted).strip("/") if path == mounted or path.startswith(f"{mounted}/") else ""
+
+
+def _upwards(mount: Path, path: str) -> Iterator[Path]:
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    for count in range(len(parts), -1, -1):
+        yield mount.joinpath(*parts[:count])
+
+
+def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
+    """The group that is mounted and where, of version 1 for a controller, of version 2 for ""."""
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if len(fields) < 5 or len(kind) < 3:
+            continue
+        if kind[0] == "cgroup2" if not controller else kind[0] == "cgroup" and controller in kind[2].split(","):
+            yield fields[3], root / fields[4].replace("\\040", " ").lstrip("/")
+
+
+def _quota(folder: Path) -> float | None:
+    """What the files of one control group say: cpu.max of version 2, cpu.cfs_quota_us of version 1."""
+    values = _text(folder / "cpu.max").split()
+    if not values:
+        values = [*_text(folder / "cpu.cfs_quota_us").split(), *_text(folder / "cpu.cfs_period_us").split()]
+    try:
+        quota, period = map(int, values)
+    except ValueError:
+        return None
+    return quota / period if quota > 0 and period > 0 else None
+
+
+def _text(path: Path) -> str:
+    """The text of a file; "" if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class _OneBlasThread:
+    """Counts the runs that are under way: the first sets BLAS to one thread, the last one sets it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs, self._before = 0, 1
+        self._own = threading.local()
+
+    def enter(self, library: OpenBlas) -> None:
+        with self._lock:
+            if self._runs == 0:
+                self._before = library.get()
+                if self._before != 1:
+                    library.set(1)
+            self._runs += 1
+        self._own.runs = getattr(self._own, "runs", 0) + 1
+
+    def leave(self, library: OpenBlas) -> None:
+        self._own.runs -= 1
+        with self._lock:
+            self._runs -= 1
+            self._restore(library)
+
+    def _restore(self, library: OpenBlas) -> None:
+        # A number other than 1 was set by the user during the run, and stays.
+        if self._runs == 0 and self._before != 1 and library.get() == 1:
+            library.set(self._before)
+
+    def after_fork(self) -> None:
+        """In the child, where only the runs of the thread that forked go on."""
+        self._lock = threading.Lock()
+        interrupted = self._runs > 0
+        self._runs = getattr(self._own, "runs", 0)
+        library = openblas() if interrupted else None
+        if library is not None:
+            self._restore(library)
+
+
+_one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_blas_thread.after_fork)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """NumPy's OpenBLAS uses one thread inside the context, in the whole process; another BLAS is left as it is.
+
+    The number of threads that the user set holds again once no such context is open in any thread.
+    """
+    library = openblas()
+    if library is None:
+        yield
+        return
+    _one_blas_thread.enter(library)
+    try:
+        yield
+    finally:
+        _one_blas_thread.leave(library)
+
+
+@contextmanager
 def limited(threads: int | None) -> Iterator[None]:
     """BLAS uses at most ``threads`` threads inside the context; None leaves it as it is.
 
     The number is the process's own: two threads that ask for different numbers at once may get either.
     """
-    library = None if threads is None else blas()
-    if library is None or threads is None:
+    library = None if threads is None else openblas()
+    if library is None or threads is None or library.get() == threads:
         yield
         return
     before = library.get()
-    if before == threads:
-        yield
-        return
     library.set(threads)
     try:
         yield
