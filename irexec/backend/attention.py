@@ -1,20 +1,297 @@
-"""Fast kernel of attention: by blocks of rows whose scores stay in cache."""
+"""Fast kernels of attention: by blocks of rows whose scores stay in cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import fast_kernel
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.linear import contiguous
+from irexec.backend.product_cost import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
+from irexec.backend.registry import fast_kernel, kernels
+from irexec.backend.scratch import Scratch
 from irexec.backend.workspace import thread_buffer
 from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
 from irexec.reference.softmax import score_scale
 from irexec.schema.registry import resolve
 
-# Bytes of scores that are computed at once.
+# Bytes of scores that a block computes at once.
+_SCORES = 1 << 19
+
+# Nanoseconds of work that are worth a block of their own.
+_WORTH_A_BLOCK = 200_000
+
+# Nanoseconds of Python and of NumPy's dispatch for one group of scores.
+_OVERHEAD = 15_000
+
+# Sums of exponentials within these bounds have neither lost accuracy nor come near an overflow, so that nothing needs to be
+# subtracted before the exponential function.
+_SAFE_TOTALS = 1e-20, 1e20
+
+_F32 = np.dtype(np.float32)
+
+
+@kernels("ScaledDotProductAttention", since=13)
+def _attention_kernels(task: Task) -> list[Kernel]:
+    """For f32 where scores have the rows of the query and the columns of the key."""
+    if task.dtype(0) != _F32:
+        return []
+    sizes = _Sizes.of(task)
+    if sizes is None:
+        return []
+    return [RowAttention(task, sizes), TiledAttention(task, sizes)]
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """(leading..., rows, width) of the query, (leading..., columns, width) of the key, (leading..., columns, values) of the value."""
+
+    leading: tuple[int, ...]
+    rows: int
+    columns: int
+    width: int
+    values: int
+
+    @staticmethod
+    def of(task: Task) -> _Sizes | None:
+        """None where a size is 0, no axis leads, or mask or sink have more rows or columns than query and key."""
+        query, key, value = (task.shape(i) for i in range(3))
+        rows, columns = query[-2], key[-2]
+        used = [i for i in (3, 5) if task.has_input(i) and not (i == 3 and task.attributes["causal"])]
+        scores = [np.broadcast_shapes((rows, columns), task.shape(i)[-2:]) for i in used]
+        leading = np.broadcast_shapes(*(task.shape(i)[:-2] for i in (0, 1, 2, *used)))
+        if not leading or 0 in (*leading, rows, columns, query[-1], value[-1]) or any(shape != (rows, columns) for shape in scores):
+            return None
+        return _Sizes(leading, rows, columns, query[-1], value[-1])
+
+    @property
+    def matrices(self) -> int:
+        """How many there are of queries, keys and values."""
+        return math.prod(self.leading)
+
+
+@dataclass(frozen=True, eq=False)
+class _Operands:
+    """Arrays with all leading axes. A mask is (leading..., rows, columns), a sink (leading..., rows, 1)."""
+
+    query: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    mask: np.ndarray | None
+    sink: np.ndarray | None
+    factor: np.floating
+    causal: bool
+
+    @staticmethod
+    def of(task: Task, sizes: _Sizes, inputs: Sequence[Any]) -> _Operands:
+        query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
+        causal = task.attributes["causal"]
+        q, k, v = (np.broadcast_to(x, (*sizes.leading, *x.shape[-2:])) for x in (query, key, value))
+        if causal or _hides_nothing(mask):
+            mask = None
+        if mask is not None:
+            mask = np.broadcast_to(mask, (*sizes.leading, sizes.rows, sizes.columns))
+        if sink is not None:
+            sink = np.broadcast_to(sink, (*sizes.leading, sizes.rows, 1))
+        return _Operands(q, k, v, mask, sink, score_scale(query, scale), causal)
+
+
+def _hides_nothing(mask: np.ndarray | None) -> bool:
+    """Whether it is left out, or the single value that stands for that where a scale follows."""
+    return mask is None or (mask.size == 1 and bool(mask.reshape(()) == (mask.dtype == np.bool_)))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some matrices along the last leading axis, and some of their rows."""
+
+    matrices: tuple[slice, ...]
+    rows: slice
+
+    @property
+    def part(self) -> tuple[slice, ...]:
+        """The index of the block's rows in the query and in the result."""
+        return (*self.matrices, self.rows)
+
+
+def _cut(sizes: _Sizes, together: int, rows: int) -> list[_Block]:
+    """Blocks of so many matrices and rows."""
+    *outer, last = sizes.leading
+    singles = [[slice(i, i + 1) for i in range(length)] for length in outer]
+    stacks = [slice(i, min(i + together, last)) for i in range(0, last, together)]
+    parts = [slice(i, min(i + rows, sizes.rows)) for i in range(0, sizes.rows, rows)]
+    return [_Block(index, part) for *index_, part in product(*singles, stacks, parts) for index in [tuple(index_)]]
+
+
+class RowAttention(Kernel):
+    """Whole rows of scores, of which the maximum is subtracted: for any values, and for few rows."""
+
+    def __init__(self, task: Task, sizes: _Sizes) -> None:
+        self.task, self.sizes = task, sizes
+        row = 4 * sizes.columns
+        rows = max(1, min(sizes.rows, _SCORES // row))
+        together = max(1, min(sizes.leading[-1], _SCORES // (row * rows))) if rows == sizes.rows else 1
+        self.blocks = _cut(sizes, together, rows)
+        scores = product_cost(rows, sizes.columns, sizes.width) + product_cost(rows, sizes.values, sizes.columns)
+        each = scores - 2000 + 1.5 * rows * sizes.columns + 500
+        super().__init__(
+            "attention by rows",
+            sizes.matrices * each * sizes.rows / rows + len(self.blocks) * _OVERHEAD,
+            workspace=together * (rows * (row + 4 * sizes.width + 8) + row * (sizes.width + sizes.values)) + 1024,
+            splits=len(self.blocks) > 1,
+        )
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
+        context.parallel(len(self.blocks), lambda index, scratch: attend_rows(scratch, operands, self.blocks[index], out))
+
+
+def attend_rows(scratch: Scratch, operands: _Operands, block: _Block, out: np.ndarray) -> None:
+    """Write the result for a block: softmax(query * factor @ key.T + mask) @ value."""
+    query = operands.query[block.part]
+    # A causal block keeps no column after its last row.
+    columns = operands.key.shape[-2]
+    kept = slice(0, min(columns, block.rows.stop) if operands.causal else columns)
+    scaled = np.multiply(query, operands.factor, out=scratch.take(query.shape, _F32))
+    key, value = (contiguous(scratch, x[(*block.matrices, kept)]) for x in (operands.key, operands.value))
+    scores = np.matmul(scaled, key.swapaxes(-1, -2), out=scratch.take((*query.shape[:-1], kept.stop), _F32))
+    if operands.causal:
+        _hide_later(scores[..., block.rows.start :])
+    elif operands.mask is not None:
+        _hide(scores, operands.mask[block.part])
+    total = _exponentiate(scores, None if operands.sink is None else operands.sink[block.part])
+    result = np.matmul(scores, value, out=scratch.take((*query.shape[:-1], value.shape[-1]), _F32))
+    np.divide(result, total, out=out[block.part])
+
+
+class TiledAttention(Kernel):
+    """Tiles of transposed scores so small that OpenBLAS multiplies them without packing; nothing is subtracted before exp.
+
+    A block whose sums of exponentials show that something should have been subtracted is computed again by rows.
+    """
+
+    def __init__(self, task: Task, sizes: _Sizes) -> None:
+        self.task, self.sizes = task, sizes
+        longest = max(16, min(128, math.isqrt(UNPACKED_LIMIT // max(sizes.width, sizes.values))))
+        self._tiles = -(-sizes.columns // longest)
+        self._tile = -(-sizes.columns // self._tiles)
+        row_tiles = -(-sizes.rows // longest)
+        self._rows = -(-sizes.rows // row_tiles)
+        elements = sizes.rows * sizes.columns
+        one = elements * (2 * (sizes.width + sizes.values) / 105 + 0.85) * (1 + 16 / self._rows)
+        one += TRANSPOSED_COPY * (sizes.rows * sizes.width + sizes.columns * (sizes.width + sizes.values) / 2)
+        if task.has_input(3) and not task.attributes["causal"] and math.prod(task.shape(3)) != 1:
+            one += elements * (0.2 if task.shape(3)[-2:-1] in ((), (1,)) else 1.2)
+        blocks = max(1, min(int(one * sizes.leading[-1] / _WORTH_A_BLOCK), sizes.leading[-1]))
+        together = max(1, min(-(-sizes.leading[-1] // blocks), _SCORES // (4 * self._rows * self._tile)))
+        parts = max(1, min(int(one / (10 * _WORTH_A_BLOCK)), row_tiles)) if together == 1 else 1
+        self.blocks = _cut(sizes, together, -(-row_tiles // parts) * self._rows)
+        self._group = max(1, min(self._tiles, _SCORES // (4 * self._rows * self._tile * together)))
+        self._counted = np.zeros((self._tiles, 1, self._tile), np.float32)
+        self._counted.reshape(-1)[: sizes.columns] = 1
+        groups = len(self.blocks) * -(-self._tiles // self._group) * -(-row_tiles // parts)
+        super().__init__(
+            "attention by tiles", one * sizes.matrices + _OVERHEAD * groups, workspace=self._bytes(together), splits=len(self.blocks) > 1
+        )
+
+    def _bytes(self, together: int) -> int:
+        s = self.sizes
+        packed = self._tiles * self._tile * (s.width + s.values)
+        scores = self._group * self._rows * (2 * self._tile + s.values + 1)
+        by_rows = self._rows * (s.columns + s.width + s.values) + s.columns * (s.width + s.values)
+        return 4 * together * (packed + scores + self._rows * (s.width + s.values + 2) + by_rows) + 2048
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        operands, out = _Operands.of(self.task, self.sizes, inputs), outputs[0]
+
+        def compute(index: int, scratch: Scratch) -> None:
+            block = self.blocks[index]
+            key, value = (self._packed(scratch, x[block.matrices]) for x in (operands.key, operands.value))
+            mark = scratch.mark()
+            for start in range(block.rows.start, block.rows.stop, self._rows):
+                part = _Block(block.matrices, slice(start, min(start + self._rows, block.rows.stop)))
+                if not self._attend(scratch, operands, part, key, value, out):
+                    scratch.release(mark)
+                    attend_rows(scratch, operands, part, out)
+                scratch.release(mark)
+
+        context.parallel(len(self.blocks), compute)
+
+    def _packed(self, scratch: Scratch, matrices: np.ndarray) -> np.ndarray:
+        """(..., columns, width) as (..., tiles, tile, width), followed by zeros."""
+        *leading, columns, width = matrices.shape
+        packed = scratch.take((*leading, self._tiles * self._tile, width), _F32)
+        packed[..., :columns, :] = matrices
+        packed[..., columns:, :] = 0
+        return packed.reshape(*leading, self._tiles, self._tile, width)
+
+    def _attend(self, scratch: Scratch, operands: _Operands, block: _Block, key: np.ndarray, value: np.ndarray, out: np.ndarray) -> bool:
+        """Write the result for some rows, given the tiles of key and value; False if that needs a maximum subtracted."""
+        query = operands.query[block.part]
+        *leading, rows, width = query.shape
+        scaled = scratch.take((*leading, 1, width, rows), _F32)
+        np.multiply(query.swapaxes(-1, -2)[..., None, :, :], operands.factor, out=scaled)
+        result = scratch.take((*leading, rows, value.shape[-1]), _F32)
+        total = scratch.take((*leading, 1, rows), _F32)
+        total[...] = 0 if operands.sink is None else np.exp(operands.sink[block.part]).swapaxes(-1, -2)
+        for tiles in self._groups(operands, block):
+            mark = scratch.mark()
+            scores = np.matmul(
+                key[..., tiles, :, :], scaled, out=scratch.take((*leading, tiles.stop - tiles.start, self._tile, rows), _F32)
+            )
+            self._exponentiate(scratch, operands, block, tiles, scores)
+            total += np.matmul(self._counted[tiles], scores).sum(-3)
+            parts = scratch.take((*scores.shape[:-2], rows, value.shape[-1]), _F32)
+            np.matmul(scores.swapaxes(-1, -2), value[..., tiles, :, :], out=parts)
+            if tiles.start == 0:
+                np.add.reduce(parts, -3, out=result)
+            else:
+                result += np.add.reduce(parts, -3)
+            scratch.release(mark)
+        low, high = _SAFE_TOTALS
+        if not (total.min() > low and total.max() < high and np.isfinite(result.sum())):
+            return False
+        np.divide(result, total.swapaxes(-1, -2), out=out[block.part])
+        return True
+
+    def _groups(self, operands: _Operands, block: _Block) -> Iterator[slice]:
+        """Tiles whose scores are computed at once; a causal block needs none after its last row."""
+        count = min(self._tiles, -(-block.rows.stop // self._tile)) if operands.causal else self._tiles
+        for first in range(0, count, self._group):
+            yield slice(first, min(first + self._group, count))
+
+    def _exponentiate(self, scratch: Scratch, operands: _Operands, block: _Block, tiles: slice, scores: np.ndarray) -> None:
+        """exp of masked scores (..., tiles, tile, rows) in place."""
+        mask = None if operands.mask is None else self._mask_tiles(scratch, operands.mask[block.part], tiles)
+        boolean = operands.mask is not None and operands.mask.dtype == np.bool_
+        if mask is not None and not boolean:
+            scores += mask
+        np.exp(scores, out=scores)
+        if mask is not None and boolean:
+            scores *= mask
+        if operands.causal and tiles.stop * self._tile > block.rows.start + 1:
+            columns = np.arange(tiles.start * self._tile, tiles.stop * self._tile).reshape(-1, self._tile, 1)
+            scores *= columns <= np.arange(block.rows.start, block.rows.stop)
+
+    def _mask_tiles(self, scratch: Scratch, mask: np.ndarray, tiles: slice) -> np.ndarray:
+        """The mask (..., rows, columns) as f32 in the layout of scores, with axes of size 1 where it is broadcast."""
+        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in mask.strides[:-1])
+        columns = slice(tiles.start * self._tile, min(tiles.stop * self._tile, self.sizes.columns))
+        source = mask[once][..., columns].swapaxes(-1, -2)
+        *leading, known, rows = source.shape
+        copy = scratch.take((*leading, (tiles.stop - tiles.start) * self._tile, rows), _F32)
+        copy[..., :known, :] = source
+        copy[..., known:, :] = 0
+        return copy.reshape(*leading, -1, self._tile, rows)
+
+
+# Bytes of scores that the kernel of the old planner computes at once.
 _CACHED = 1 << 20
 
 

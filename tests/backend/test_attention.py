@@ -1,4 +1,4 @@
-"""Attention by blocks, against the reference kernel."""
+"""Attention: every candidate gives what the reference kernel gives."""
 
 from __future__ import annotations
 
@@ -8,21 +8,146 @@ import numpy as np
 import pytest
 
 from irexec.backend import attention
-from irexec.ops.attention import scaled_dot_product_attention_13 as reference
+from irexec.backend.attention import RowAttention, TiledAttention
+from irexec.backend.kernel import Kernel
+from irexec.backend.registry import candidates
+from tests.support.tasks import run_kernel, task_of
+
+# (leading axes of query and of key, rows, columns, width, width of the value)
+SIZES = [
+    ((2, 3), (2, 3), 7, 5, 4, 6),
+    ((2, 3), (1, 3), 5, 9, 4, 4),
+    ((1, 4), (1, 1), 1, 40, 8, 8),
+    ((3,), (3,), 130, 150, 16, 8),
+    ((1, 2), (1, 2), 260, 300, 64, 64),
+    ((2, 1, 5), (2, 1, 5), 20, 20, 64, 64),
+    ((1, 2), (1, 2), 20, 30, 300, 10),
+]
 
 
-@pytest.mark.parametrize("cached", [1, 100, 300, 1 << 20])
-@pytest.mark.parametrize(("rows", "columns"), [(7, 5), (5, 9), (1, 4)])
-@pytest.mark.parametrize("causal", [False, True])
-def test_blocks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch, cached: int, rows: int, columns: int, causal: bool) -> None:
-    monkeypatch.setattr(attention, "_CACHED", cached)
+def given(
+    sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], mask: str | None, sink: bool, scale: bool
+) -> list[np.ndarray]:
+    """Random inputs; a mask by name."""
+    leading, of_key, rows, columns, width, values = sizes
     rng = np.random.default_rng(0)
-    query, key, value = (rng.standard_normal((2, 3, *sizes), np.float32) for sizes in ((rows, 4), (columns, 4), (columns, 6)))
-    kept = rng.random((2, 3, rows, columns)) < 0.7
-    added = rng.standard_normal(kept.shape, np.float32)
-    added[0, 0] = -np.inf
-    for mask, sink in product((None, kept, added), (None, rng.standard_normal((2, 3, rows, 1), np.float32))):
-        with np.errstate(invalid="ignore"):  # a row that keeps nothing is NaN
-            found = attention.attend(query, key, value, np.float32(0.5), mask, sink, causal)
-            expected = reference(query, key, value, mask, np.float32(0.5), sink, causal=causal)
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+    def random(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape, np.float32)
+
+    def masks() -> np.ndarray | None:
+        if mask is None:
+            return None
+        shape = (*leading[:-1], 1, 1, columns) if "columns" in mask else (*leading, rows, columns)
+        kept = rng.random(shape) < 0.7
+        kept[..., 0] = True
+        if "boolean" in mask:
+            return kept
+        return np.where(kept, random(*shape), -np.inf if "infinite" in mask else -65504).astype(np.float32)
+
+    inputs = [random(*leading, rows, width), random(*of_key, columns, width), random(*of_key, columns, values)]
+    known = masks()
+    if known is not None or scale or sink:
+        inputs.append(np.zeros((), np.float32) if known is None else known)
+    if scale or sink:
+        inputs.append(np.full((), 0.3, np.float32))
+    return [*inputs, random(*leading, rows, 1)] if sink else inputs
+
+
+def check(inputs: list[np.ndarray], causal: bool, threads: int = 1) -> list[Kernel]:
+    task = task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": causal}, threads=threads)
+    expected = task.definition(*inputs, causal=causal)
+    found = candidates(task)
+    assert [type(kernel) for kernel in found] == [RowAttention, TiledAttention]
+    for kernel in found:
+        (actual,) = run_kernel(kernel, task, inputs)
+        np.testing.assert_allclose(
+            actual, expected, rtol=1e-5, atol=3e-6 * np.abs(expected[np.isfinite(expected)]).max(), err_msg=kernel.algorithm
+        )
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
+def test_masks_and_sinks(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], mask: str | None, threads: int) -> None:
+    for sink, scale in product((False, True), repeat=2):
+        check(given(sizes, mask, sink, scale), False, threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_causal(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], threads: int) -> None:
+    for sink in (False, True):
+        check(given(sizes, None, sink, False), True, threads)
+    check(given(sizes, "boolean", False, False), True, threads)
+
+
+@pytest.mark.parametrize("scores", [1, 1000, 100_000])
+@pytest.mark.parametrize("causal", [False, True])
+def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool) -> None:
+    """Few scores at once, so that rows, columns and matrices are cut."""
+    monkeypatch.setattr(attention, "_SCORES", scores)
+    monkeypatch.setattr(attention, "_WORTH_A_BLOCK", 1000)
+    for sizes in SIZES:
+        check(given(sizes, None if causal else "infinite", True, False), causal, 2)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 30, 1e4])
+def test_large_scores(factor: float) -> None:
+    """Scores whose exponentials would overflow, or all vanish."""
+    inputs = given(SIZES[4], None, False, False)
+    inputs[0] *= np.float32(factor)
+    check(inputs, False)
+    check([*inputs, np.full((260, 300), -300, np.float32)], False)
+
+
+def test_rows_without_scores_are_nan() -> None:
+    """A row that keeps nothing is NaN, the others are not touched by it."""
+    for value in (False, -np.inf):
+        inputs = given(SIZES[4], "boolean", False, False)
+        mask = np.ones((260, 300), np.bool_) if value is False else np.zeros((260, 300), np.float32)
+        mask[3] = value
+        inputs[3] = mask
+        found = check(inputs, False)
+        task = task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False})
+        for kernel in found:
+            (actual,) = run_kernel(kernel, task, inputs)
+            assert np.isnan(actual[:, :, 3]).all()
+            assert not np.isnan(actual[:, :, 4:]).any()
+
+
+def test_values_that_are_not_finite() -> None:
+    inputs = given(SIZES[4], None, False, False)
+    inputs[2][0, 0, 7, 3] = np.inf
+    inputs[2][0, 1, 8, 2] = 3e38
+    check(inputs, False)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 1, 3, 2), (1, 3, 0, 2)])
+def test_orders(order: tuple[int, ...]) -> None:
+    """Heads as views of (B, T, H * D), features first, and any other order."""
+    for sizes in ((2, 3), (2, 3), 130, 150, 16, 16), ((1, 4), (1, 4), 33, 40, 8, 8):
+        inputs = given(sizes, "boolean", False, False)
+        for i in range(3):
+            inputs[i] = np.ascontiguousarray(inputs[i].transpose(order)).transpose(np.argsort(order))
+        check(inputs, False)
+
+
+@pytest.mark.parametrize(
+    "sizes", [((0, 3), (0, 3), 7, 5, 4, 6), ((2, 3), (2, 3), 0, 5, 4, 6), ((2, 3), (2, 3), 7, 0, 4, 6), ((2,), (2,), 7, 5, 0, 6)]
+)
+def test_nothing_to_attend(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int]) -> None:
+    inputs = given(sizes, None, False, False)
+    assert not candidates(task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [(1, 500, RowAttention), (64, 64, TiledAttention), (197, 197, TiledAttention), (1500, 1500, TiledAttention)],
+)
+def test_selected_by_cost(rows: int, columns: int, expected: type[Kernel]) -> None:
+    shapes = [(1, 12, rows, 64), (1, 12, columns, 64), (1, 12, columns, 64)]
+    inputs = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    found = candidates(task_of("ScaledDotProductAttention", "opset13", inputs, {"causal": False}))
+    assert type(min(found, key=lambda kernel: kernel.cost)) is expected

@@ -1,0 +1,319 @@
+"""Products of activations with a constant matrix.
+
+They are seen as sheets of (tokens, inner) times the transpose of (features, inner), whichever side of MatMul the constant
+is on. OpenBLAS is fastest if the longer axis of the result is not the contiguous one: for few tokens the product is
+computed as weights @ activations.T and transposed while it is copied, block by block in cache, which costs less than it gains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.chain import Epilogue, Groups, merged
+from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.product_cost import COPY, TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost, unpacked_product_cost
+from irexec.backend.scratch import Scratch
+
+# Elements to which the chain is applied at once.
+_CHAINED = 1 << 16
+
+# Features that are transposed at once.
+_TRANSPOSED = 128
+
+# The longest block of features or tokens that is split no further, because the other operand is packed again for each block.
+_SHORTEST = 384
+
+# Bytes of the output that a block computes at most: what a later access still finds in a near cache.
+_DIRECT_LIMIT, _TRANSPOSED_LIMIT = 5 << 19, 1 << 20
+
+# Nanoseconds of work that are worth a block of their own.
+_WORTH_A_BLOCK = 50_000
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A product as ``sheets`` times (tokens, inner) @ (features, inner).T.
+
+    Attributes:
+        activation: which input is not the constant.
+        swapped: whether tokens are the last axis of that input.
+        groups: the axes of the output that are sheets, tokens and features.
+        contiguous: the one of these groups (0, 1, 2) that is innermost in the output.
+    """
+
+    sheets: int
+    tokens: int
+    inner: int
+    features: int
+    activation: int
+    swapped: bool
+    groups: Groups
+    contiguous: int
+
+    @staticmethod
+    def of(task: Task, activation: int) -> Geometry:
+        """The geometry of a MatMul whose other operand is a constant matrix or vector.
+
+        All axes before the tokens are merged with them where input and output lie in memory so; otherwise they are sheets.
+        """
+        shape, out = task.shape(activation), task.output_shape()
+        swapped = len(shape) > 1 and (activation == 1) != task.attributes[("transpose_a", "transpose_b")[activation]]
+        of_vectors = [len(task.shape(i)) == 1 for i in (0, 1)]
+        leading = tuple(range(len(out) - 2 + sum(of_vectors)))
+        axes = [() if of_vectors[0] else (len(leading),), () if of_vectors[1] else (len(out) - 1,)]
+        tokens, features = axes[activation], axes[1 - activation]
+        own = [*range(len(shape) - 2), *([len(shape) - (1 if swapped else 2)] if len(shape) > 1 else [])]
+        groups: Groups = (leading, tokens, features)
+        if merges((*leading, *tokens), out, task.output_orders[0]) and merges(own, shape, task.input_orders[activation]):
+            groups = ((), (*leading, *tokens), features)
+        sizes = [math.prod(out[axis] for axis in group) for group in groups]
+        inner = shape[-2 if swapped else -1]
+        return Geometry(sizes[0], sizes[1], inner, sizes[2], activation, swapped, groups, _innermost(groups, out, task.output_orders[0]))
+
+    def matrices(self, x: np.ndarray) -> np.ndarray:
+        """The activations as (sheets, tokens, inner)."""
+        return (x.swapaxes(-1, -2) if self.swapped else x).reshape(self.sheets, self.tokens, self.inner)
+
+
+def merges(axes: Sequence[int], shape: Sequence[int], order: Order | None) -> bool:
+    """Whether the axes are one axis of a view of an array of that order."""
+    places = [axis for axis in (order or range(len(shape))) if shape[axis] != 1]
+    wanted = [axis for axis in axes if shape[axis] != 1]
+    return not wanted or any(places[i : i + len(wanted)] == wanted for i in range(len(places)))
+
+
+def _innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int:
+    for axis in reversed(order or range(len(shape))):
+        if shape[axis] != 1:
+            return next(i for i, group in enumerate(groups) if axis in group)
+    return 2
+
+
+def blasable(matrix: np.ndarray) -> bool:
+    """Whether BLAS takes the last two axes as they are: one of them contiguous, the other one with a stride that covers it."""
+    *_, rows, columns = matrix.shape
+    *_, outer, inner = matrix.strides
+    size = matrix.itemsize
+    if not matrix.flags.aligned or outer % size or inner % size:
+        return False
+    return (inner == size and outer >= columns * size) or (outer == size and inner >= rows * size)
+
+
+def contiguous(scratch: Scratch, matrix: np.ndarray) -> np.ndarray:
+    """The matrix or stack of matrices, copied into scratch if BLAS does not take it as it is."""
+    if blasable(matrix):
+        return matrix
+    copy = scratch.take(matrix.shape, matrix.dtype)
+    np.copyto(copy, matrix)
+    return copy
+
+
+class Weights:
+    """A constant matrix (features, inner).
+
+    Args:
+        source: the constant, of shape (features, inner) or, if ``transposed``, (inner, features), with any axes of size 1 in front.
+    """
+
+    def __init__(self, source: ConstantSource, features: int, inner: int, transposed: bool) -> None:
+        self.source, self.transposed, self._shape = source, transposed, (features, inner)
+        self._matrix: np.ndarray | None = None
+
+    def pack(self, store: ConstantStore) -> None:
+        """Held as it is stored if each feature's weights are contiguous; otherwise transposed."""
+        self._matrix = store.get([self.source], ("matrix", self.transposed), self._packed)
+
+    def _packed(self, array: np.ndarray) -> np.ndarray:
+        matrix = array.reshape(self._shape[::-1]).T if self.transposed else array.reshape(self._shape)
+        return np.require(matrix, requirements=["C", "A"])
+
+    def rows(self, scratch: Scratch, features: slice) -> np.ndarray:
+        """The weights of some features."""
+        assert self._matrix is not None
+        return self._matrix[features]
+
+
+@dataclass(frozen=True)
+class _Block:
+    sheet: int
+    tokens: slice
+    features: slice
+
+
+class LinearKernel(Kernel):
+    """A product with constant weights in blocks of tokens or features, each followed by the chain.
+
+    A subclass computes a block.
+    """
+
+    limit = _DIRECT_LIMIT
+
+    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+        dtype = task.dtype(geometry.activation)
+        assert dtype is not None
+        chain = task.chain if task.chain is None or task.chain.result == dtype else None
+        self.task, self.geometry, self.weights, self.dtype = task, geometry, weights, dtype
+        self.epilogue = Epilogue(chain, task.output_shape(), geometry.groups)
+        self.blocks = self._cut(task.threads)
+        block = self.blocks[0]
+        self.block_shape = block.tokens.stop - block.tokens.start, block.features.stop - block.features.start
+        super().__init__(
+            reads=(geometry.activation,),
+            runs_chain=chain is task.chain,
+            workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape))),
+            splits=len(self.blocks) > 1,
+        )
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
+
+    def _cut(self, threads: int) -> list[_Block]:
+        """Blocks of tokens where these are many, else of features."""
+        g = self.geometry
+        by_tokens = g.tokens > 512 or g.tokens >= g.features
+        length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
+        count = -(-length * other * self.dtype.itemsize // self.limit)
+        worth = int(2 * g.tokens * g.features * g.inner / 100 / _WORTH_A_BLOCK)
+        if threads > 1 and g.sheets < 2 * threads:
+            # Two blocks for each thread if they are long enough, otherwise one.
+            wanted = 2 * threads if length >= 2 * threads * _SHORTEST else threads
+            count = max(count, min(-(-wanted // g.sheets), worth))
+        size = -(-length // max(count, 1) // 16) * 16 or 1
+        slices = [slice(start, min(start + size, length)) for start in range(0, length, size)]
+        whole = slice(0, other)
+        return [_Block(s, *((part, whole) if by_tokens else (whole, part))) for s in range(g.sheets) for part in slices]
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        g, out = self.geometry, outputs[0]
+        x = g.matrices(inputs[g.activation])
+        target = merged(out, out.shape, g.groups)
+        operands = self.epilogue.bind(inputs[len(self.task.inputs) :])
+
+        def compute(index: int, scratch: Scratch) -> None:
+            block = self.blocks[index]
+            self.compute(scratch, contiguous(scratch, x[block.sheet, block.tokens]), target, block, operands)
+
+        context.parallel(len(self.blocks), compute)
+        if not np.may_share_memory(target, out):
+            axes = [axis for group in g.groups for axis in group]
+            view = out.transpose(axes)
+            np.copyto(view, target.reshape(view.shape))
+
+    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+        """Write a block of ``target`` (sheets, tokens, features), given the block's activations (tokens, inner)."""
+        raise NotImplementedError
+
+    def finish(self, scratch: Scratch, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+        """Apply the chain to a block of ``target``, in pieces that stay in cache."""
+        if self.epilogue.chain is None:
+            return
+        sheet = slice(block.sheet, block.sheet + 1)
+        by_tokens = target.strides[1] >= target.strides[2]
+        along, across = (block.tokens, block.features) if by_tokens else (block.features, block.tokens)
+        step = max(1, _CHAINED // (across.stop - across.start))
+        for start in range(along.start, along.stop, step):
+            piece = slice(start, min(start + step, along.stop))
+            region = (sheet, piece, across) if by_tokens else (sheet, across, piece)
+            self.epilogue.run(scratch, target[region], operands, region)
+
+
+class DirectLinear(LinearKernel):
+    """The product is written to the output as that lies in memory."""
+
+    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+        super().__init__(task, geometry, weights)
+        g, (tokens, features) = geometry, self.block_shape
+        self.algorithm = "activations @ weights.T" if g.contiguous == 2 else "weights @ activations.T"
+        rows, columns = (tokens, features) if g.contiguous == 2 else (features, tokens)
+        self.cost = len(self.blocks) * product_cost(rows, columns, g.inner, self.dtype.itemsize)
+        if g.contiguous == 0:
+            self.cost += TRANSPOSED_COPY * g.sheets * g.tokens * g.features
+
+    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+        part = target[block.sheet, block.tokens, block.features]
+        weights = self.weights.rows(scratch, block.features)
+        if blasable(part):
+            np.matmul(x, weights.T, out=part)
+        else:
+            np.copyto(part, np.matmul(x, weights.T, out=scratch.take(part.shape, part.dtype)))
+        self.finish(scratch, target, block, operands)
+
+
+class TransposedLinear(LinearKernel):
+    """weights @ activations.T into scratch, from there transposed to the output."""
+
+    limit = _TRANSPOSED_LIMIT
+
+    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+        super().__init__(task, geometry, weights)
+        g, (tokens, features) = geometry, self.block_shape
+        self.algorithm = "weights @ activations.T, transposed by blocks"
+        self.workspace += tokens * features * self.dtype.itemsize + 64
+        copy = TRANSPOSED_COPY if g.contiguous != 1 else COPY
+        self.cost = len(self.blocks) * product_cost(features, tokens, g.inner, self.dtype.itemsize)
+        self.cost += copy * g.sheets * g.tokens * g.features
+
+    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+        weights = self.weights.rows(scratch, block.features)
+        product = scratch.take((len(weights), len(x)), self.dtype)
+        np.matmul(weights, x.T, out=product)
+        part = target[block.sheet, block.tokens, block.features]
+        step = max(_TRANSPOSED, _CHAINED // max(len(x), 1) // _TRANSPOSED * _TRANSPOSED)
+        for start in range(0, len(weights), step):
+            stop = min(start + step, len(weights))
+            for first in range(start, stop, _TRANSPOSED):
+                features = slice(first, min(first + _TRANSPOSED, stop))
+                np.copyto(part[:, features], product[features].T)
+            offset = block.features.start
+            self.finish(scratch, target, _Block(block.sheet, block.tokens, slice(offset + start, offset + stop)), operands)
+
+
+class NarrowLinear(LinearKernel):
+    """Few tokens: products of as many features as OpenBLAS multiplies without packing them."""
+
+    def __init__(self, task: Task, geometry: Geometry, weights: Weights) -> None:
+        super().__init__(task, geometry, weights)
+        g, (tokens, features) = geometry, self.block_shape
+        self.algorithm = "activations @ weights.T by unpacked tiles"
+        self._tile = UNPACKED_LIMIT // (tokens * g.inner) // 16 * 16
+        self.cost = len(self.blocks) * unpacked_product_cost(tokens, features, g.inner, self.dtype.itemsize)
+        if self._tile < 16:
+            self.cost = math.inf
+
+    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+        part = target[block.sheet, block.tokens, block.features]
+        weights = self.weights.rows(scratch, block.features)
+        count = len(weights) // self._tile if part.strides[1] == part.itemsize else 0
+        tiled = count * self._tile
+        if count:
+            tiles = weights[:tiled].reshape(count, self._tile, -1).swapaxes(1, 2)
+            np.matmul(x, tiles, out=part[:, :tiled].reshape(len(x), count, self._tile).swapaxes(0, 1))
+        if tiled < len(weights):
+            rest = part[:, tiled:]
+            np.copyto(rest, np.matmul(x, weights[tiled:].T, out=scratch.take(rest.shape, rest.dtype)))
+        self.finish(scratch, target, block, operands)
+
+
+def linear_kernels(task: Task, activation: int) -> list[Kernel]:
+    """Candidates for a MatMul whose other input is a constant matrix or vector."""
+    source = task.constants[1 - activation]
+    assert source is not None
+    geometry = Geometry.of(task, activation)
+    if not geometry.sheets * geometry.tokens * geometry.features * geometry.inner:
+        return []
+    stored_by_feature = len(source.shape) == 1 or bool(
+        task.attributes["transpose_b"] if activation == 0 else not task.attributes["transpose_a"]
+    )
+    weights = Weights(source, geometry.features, geometry.inner, not stored_by_feature)
+    kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
+    if geometry.contiguous != 1 and geometry.tokens > 1:
+        kernels.append(TransposedLinear(task, geometry, weights))
+    if geometry.contiguous == 2 and 1 < geometry.tokens <= 12:
+        kernels.append(NarrowLinear(task, geometry, weights))
+    return kernels
