@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,9 +13,8 @@ from irexec.backend.chain import Epilogue
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.linear import blasable, contiguous, linear_kernels
 from irexec.backend.product_cost import COPY, product_cost
-from irexec.backend.registry import fast_kernel, kernels
+from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.ir.facts import Fact
 
 # Bytes of the output that a block computes at most, so that the chain finds it in cache.
 _CACHED = 1 << 20
@@ -126,20 +125,3 @@ class MatrixProducts(Kernel):
             self.epilogue.run(scratch, part, operands, (*stack, rows, slice(0, self._columns)))
 
         context.parallel(len(self.blocks), compute)
-
-
-@fast_kernel("MatMul", since=1)
-def _matmul_1(
-    a: Fact, b: Fact, *, transpose_a: bool = False, transpose_b: bool = False
-) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
-    """A constant matrix on the right: all leading axes of ``a`` in one product."""
-    weights = b.known
-    if weights is None or weights.ndim != 2 or weights.dtype not in (np.float32, np.float64) or transpose_a or a.rank in (None, 1):
-        return None
-    matrix = weights.T if transpose_b else weights
-
-    def product(data: np.ndarray, _: np.ndarray) -> np.ndarray:
-        flat = data.reshape(math.prod(data.shape[:-1]), data.shape[-1])
-        return np.matmul(flat, matrix).reshape(*data.shape[:-1], matrix.shape[1])
-
-    return product
