@@ -48,8 +48,8 @@ def compile_model(
     Args:
         model: a model, or what read_model takes. It is copied: changing it afterwards changes nothing.
         weights: as for read_model, where ``model`` is not a model yet.
-        threads: how many threads BLAS may use; None leaves NumPy's choice.
-        optimize: fold constants and use fast kernels; without, only reference kernels run.
+        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
+        optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be read or run.

@@ -177,21 +177,3 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _one_blas_thread.leave(library)
-
-
-@contextmanager
-def limited(threads: int | None) -> Iterator[None]:
-    """BLAS uses at most ``threads`` threads inside the context; None leaves it as it is.
-
-    The number is the process's own: two threads that ask for different numbers at once may get either.
-    """
-    library = None if threads is None else openblas()
-    if library is None or threads is None or library.get() == threads:
-        yield
-        return
-    before = library.get()
-    library.set(threads)
-    try:
-        yield
-    finally:
-        library.set(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.backend.threads import limited
+from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
 from irexec.errors import InputError, ModelError
@@ -38,8 +38,8 @@ class CompiledModel:
 
     Args:
         model: the model. It is copied: changing it afterwards changes nothing here.
-        threads: how many threads BLAS may use; None leaves NumPy's choice.
-        optimize: fold constants and use fast kernels; without, only reference kernels run.
+        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
+        optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
 
     Attributes:
@@ -50,15 +50,15 @@ class CompiledModel:
         NodeError, UnsupportedError, ModelError: the model cannot be run.
     """
 
-    def __init__(self, model: ir.Model, *, threads: int | None = None, optimize: bool = True, tolerant: bool = False) -> None:
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
+    def __init__(
+        self, model: ir.Model, *, threads: int | None = None, optimize: bool | Collection[str] = True, tolerant: bool = False
+    ) -> None:
         check_model(model)
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
-        self.threads, self.optimize, self.tolerant = threads, optimize, tolerant
-        self._compilation = Compilation(optimize=optimize, threads=threads or 1)
+        self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
+        self._compilation = Compilation(optimize=optimize, threads=self.threads)
         self._arenas = Arenas()
         self._inference = infer_shapes(self.model, tolerant=tolerant)
         self.inputs: list[Port] = input_ports(self.model, self._inference.facts)
@@ -135,7 +135,8 @@ class CompiledModel:
         if shapes:
             facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
             inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
-        return plan(self.model, inference, targets, self._compilation)
+        with one_blas_thread():
+            return plan(self.model, inference, targets, self._compilation)
 
     def _own(self, value: Value) -> Value:
         """The value of the copy for one of the model that was compiled, or of the copy itself."""
@@ -214,7 +215,7 @@ class Session:
         compiled = self._compiled
         arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
-        with limited(1):
+        with one_blas_thread():
             return run(planned, arrays, self.variables.arrays, compiled._arenas)
 
 
