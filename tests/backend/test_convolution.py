@@ -141,7 +141,7 @@ def test_equal_output_channels_are_computed_once(size):
     for kernel in candidates(task):
         store = ConstantStore()
         kernel.pack(store)
-        ((_, packed),) = store.entries()
+        packed = kernel.weights.packed(None)
         assert 2 in packed.array.shape
         (result,) = run_kernel(kernel, task, [x, weights])
         assert all(np.array_equal(result[0, 0], result[0, i]) for i in range(40) if i != 3)

@@ -10,6 +10,7 @@ import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.kernel import Kernel, Order, Task
+from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import candidates
 from tests.support.tasks import run_kernel
 
@@ -26,7 +27,7 @@ def bias_residual_relu(dtype: np.dtype = FLOAT) -> Chain:
         return np.add(a, b, out=out)
 
     def relu(_, out, a):
-        return np.maximum(a, out.dtype.type(0), out=out)
+        return clip(a, 0, np.inf, out=out)
 
     return Chain(
         3, dtype, (Instruction("Add", add, (0, 1), dtype), Instruction("Add", add, (3, 2), dtype), Instruction("Relu", relu, (4,), dtype))

@@ -12,6 +12,9 @@ from irexec.backend.convolution.winograd import Winograd, suits
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.registry import kernels
 
+# Bytes of scratch that a kernel may ask for.
+_WORKSPACE = 8 << 20
+
 __all__ = ["float_weights", "narrowed"]
 
 
@@ -41,4 +44,6 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
         yield Columns(task, geometry, channels_last=True)
     for tile in (2, 4):
         if task.constants[1] is not None and suits(geometry, tile):
-            yield Winograd(task, geometry, tile)
+            kernel = Winograd(task, geometry, tile)
+            if kernel.workspace <= _WORKSPACE:
+                yield kernel

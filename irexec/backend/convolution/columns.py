@@ -54,7 +54,7 @@ class Columns(Kernel):
         pixels = _pixel_count(largest)
         read = math.prod(_read(g, largest)[1]) * g.windows.strides[-1]
         elements = g.groups * (g.depth * pixels + g.inputs * read)
-        return elements * g.computed.itemsize + self.output.workspace(g.groups * g.outputs * pixels) + 256
+        return elements * g.computed.itemsize + self.output.workspace(g.groups * g.outputs, pixels) + 256
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)

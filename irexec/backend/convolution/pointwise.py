@@ -15,10 +15,12 @@ from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.products import multiply, product_cost
 from irexec.backend.scratch import Scratch
 
-# Bytes of data and result of a block: both stay in the second-level cache while the chain runs.
+# Bytes of the result of a block: it stays in the second-level cache while the chain runs.
 _BLOCK = 1 << 20
-# Pixels that a product should have at least, so that copying the weights into BLAS's order does not count.
-_PIXELS = 384
+# What a product should have at least, so that copying the other operand into BLAS's order does not count.
+_PIXELS, _CHANNELS = 192, 32
+# Pixels of a block that is not contiguous in the result.
+_ROW = 4096
 
 
 class Pointwise(Kernel):
@@ -33,11 +35,10 @@ class Pointwise(Kernel):
         self.splits = True
         channels_last = is_channels_last(task.input_orders[0])
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.pixels, self.channels = _block_sizes(g)
+        self.pixels, self.channels = _block_sizes(g, self.output.channels_last)
         self.cost = _cost(g, channels_last, self.output.channels_last)
-        elements = self.channels * self.pixels
         copied = g.groups * g.inputs * self.pixels * g.computed.itemsize
-        self.workspace = self.output.workspace(elements) + copied + 256
+        self.workspace = self.output.workspace(self.channels, self.pixels) + copied + 256
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
@@ -82,19 +83,23 @@ def _compact(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return copy
 
 
-def _block_sizes(g: Geometry) -> tuple[int, int]:
-    """Pixels and output channels of a block."""
-    inputs, outputs = g.groups * g.inputs, g.groups * g.outputs
-    fitting = _BLOCK // (g.computed.itemsize * (inputs + outputs))
-    pixels = g.pixels if g.pixels * 3 <= 4 * fitting else max(_PIXELS, fitting)
+def _block_sizes(g: Geometry, channels_last: bool) -> tuple[int, int]:
+    """Pixels and output channels of a block.
+
+    A block is contiguous in the result where that is possible: all pixels of some channels, or all channels of some pixels.
+    """
+    outputs = g.groups * g.outputs
+    size = g.computed.itemsize
     # From about 0.2 milliseconds on there should be something for each of several threads.
     parts = min(4, max(1, g.macs // (10_000_000 * g.images)))
-    channels = outputs
-    if g.pixels <= pixels * parts // 2 and parts > 1:
-        if g.pixels >= _PIXELS * parts:
-            pixels = -(-g.pixels // parts)
-        elif g.groups == 1:
-            channels = max(64, -(-outputs // parts))
+    if channels_last or g.groups > 1:
+        fitting = max(_PIXELS, min(_BLOCK // (size * outputs), -(-g.pixels // parts)))
+        return min(fitting, g.pixels), outputs
+    channels = max(_CHANNELS, min(_BLOCK // (size * g.pixels), -(-outputs // parts)))
+    channels = -(-channels // _CHANNELS) * _CHANNELS
+    pixels = g.pixels
+    if channels * pixels * size > 2 * _BLOCK:
+        pixels = max(_ROW, 2 * _BLOCK // (channels * size))
     return min(pixels, g.pixels), min(channels, outputs)
 
 

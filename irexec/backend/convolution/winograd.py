@@ -85,7 +85,7 @@ class Winograd(Kernel):
         transformed, products = self.points * tiles * g.inputs, self.points * tiles * g.outputs
         data = (rows * self.tile + 2) * (self.across * self.tile + 2) * g.inputs
         elements = max(transformed, products) + max(transformed + data, products)
-        return elements * g.computed.itemsize + self.output.workspace(g.outputs * rows * self.tile * g.windows.counts[1]) + 512
+        return elements * g.computed.itemsize + self.output.workspace(g.outputs, rows * self.tile * g.windows.counts[1]) + 512
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
@@ -176,7 +176,7 @@ def suits(g: Geometry, tile: int) -> bool:
     """Whether the algorithm applies, and its blocks are not too large."""
     w = g.windows
     fits = g.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1} and g.computed == np.float32
-    if not fits or min(w.counts) < tile:
+    if not fits or min(w.counts) < 3:
         return False
     across = -(-w.counts[1] // tile)
     return 2 * (tile + 2) ** 2 * 4 * across * max(g.inputs, g.outputs) <= _LIMIT
