@@ -1,0 +1,44 @@
+"""Blocks of an output: where a kernel computes one, and how it gets into the output array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irexec.backend.chain import Epilogue
+from irexec.backend.scratch import Scratch
+
+
+def result_block(target: np.ndarray, dtype: np.dtype, axes: int, scratch: Scratch) -> np.ndarray:
+    """``target``, a block of an output, if it has that type and its last ``axes`` axes can be viewed as one; else an array like it."""
+    if target.dtype == dtype and _is_contiguous(target.shape[-axes:], target.strides[-axes:], dtype.itemsize):
+        return target
+    return scratch.take(target.shape, dtype)
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    expected = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def finish_block(
+    result: np.ndarray, target: np.ndarray, epilogue: Epilogue, operands: Sequence[np.ndarray], region: Sequence[slice], scratch: Scratch
+) -> None:
+    """Run the chain on ``result``, which was computed for ``target``, and copy it there if it is an array of its own.
+
+    Args:
+        region: of the output that the block is, one slice for each group of axes of the epilogue.
+    """
+    if result.dtype != target.dtype:
+        rounded = scratch.take(result.shape, target.dtype)
+        np.copyto(rounded, result, casting="same_kind")
+        result = rounded
+    if epilogue.chain is not None:
+        epilogue.run(scratch, result.reshape([part.stop - part.start for part in region]), operands, region)
+    if result is not target:
+        np.copyto(target, result)

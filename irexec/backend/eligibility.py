@@ -1,0 +1,37 @@
+"""Which tasks the fast kernels of floating-point operations take, and in which type they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec.backend.kernel import Order, Task
+from irexec.dtypes.elements import F16, F32, F64
+
+_WORKING = {F32: np.dtype(np.float32), F64: np.dtype(np.float64), F16: np.dtype(np.float32)}
+
+
+def working_type(task: Task, index: int = 0) -> np.dtype | None:
+    """The type in which to compute a floating-point operation on input ``index``; f16 is widened where the operation asks for it.
+
+    None where the reference kernel has to run: for other element types, and for types that NumPy does not have.
+    """
+    element = task.inputs[index].element if task.has_input(index) else None
+    if element is None or element not in _WORKING:
+        return None
+    return element.carrier if element is F16 and not task.definition.widen else _WORKING[element]
+
+
+def chain_keeps_type(task: Task) -> bool:
+    """Whether the chain, if there is one, can be computed in place on the first output."""
+    return task.chain is None or task.chain.result == task.chain.dtype
+
+
+def has_elements(task: Task) -> bool:
+    """Whether the inputs and the first output have any elements; empty ones are left to the reference kernels."""
+    shapes = [fact.shape for fact in task.inputs if fact.element is not None] + [task.outputs[0].shape]
+    return all(shape is not None and 0 not in shape for shape in shapes)
+
+
+def is_row_major(order: Order | None) -> bool:
+    """Whether the order is C order, or not known."""
+    return order is None or list(order) == sorted(order)

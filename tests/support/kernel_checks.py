@@ -1,0 +1,152 @@
+"""Every fast kernel of an operation against its reference kernel: with and without a chain, for all orders in memory and threads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.chain import Chain, Instruction
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.pool import pool_of
+from irexec.backend.registry import candidates
+from irexec.backend.scratch import Scratch
+from tests.support.tasks import task_of
+
+Arrays = Sequence[np.ndarray | None]
+
+
+def in_order(x: np.ndarray, order: Order) -> np.ndarray:
+    """The array with the same elements, whose axes lie in memory in that order."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def strided(x: np.ndarray) -> np.ndarray:
+    """The array with the same elements, each second one of a larger array along every axis."""
+    spread = np.full([2 * size for size in x.shape], 77, x.dtype)
+    view = spread[tuple(slice(None, None, 2) for _ in x.shape)]
+    view[...] = x
+    return view
+
+
+def bias_and_scale(dtype: np.dtype) -> Chain:
+    """x + a, times 2, + b: the second operand is added last."""
+
+    def add(scratch: Scratch, out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        np.add(x, y, out=out)
+
+    def double(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        np.add(x, x, out=out)
+
+    instructions = (
+        Instruction("Add", add, (0, 1), dtype),
+        Instruction("Multiply", double, (3,), dtype),
+        Instruction("Add", add, (4, 2), dtype),
+    )
+    return Chain(3, dtype, instructions)
+
+
+def check_kernels(
+    type: str, version: str, inputs: Arrays, attributes: dict[str, Any] | None = None, *, constants: Collection[int] = (), only: bool = True
+) -> list[Kernel]:
+    """Compare all candidates with the reference kernel; returns them.
+
+    Args:
+        only: whether there has to be a candidate.
+    """
+    task = task_of(type, version, inputs, attributes, constants=constants)
+    with np.errstate(all="ignore"):
+        expected = as_tuple(task.definition(*inputs, **task.attributes))
+    found = []
+    for variant, operands in _variants(task, expected):
+        kernels = candidates(variant)
+        assert kernels or not only
+        for kernel in kernels:
+            assert kernel.runs_chain or variant.chain is None
+            _check(kernel, variant, inputs, operands, _chained(expected, operands))
+        found += kernels
+    return found
+
+
+def _variants(task: Task, expected: Sequence[np.ndarray]) -> Iterator[tuple[Task, list[np.ndarray]]]:
+    """The task as it is, with two threads and a chain, and with reversed orders in memory."""
+    result = expected[0]
+    yield task, []
+    if result.dtype.kind != "f":
+        return
+    shape = [size if axis == 1 else 1 for axis, size in enumerate(result.shape)]
+    rng = np.random.default_rng(1)
+    operands = [rng.standard_normal(s).astype(result.dtype) for s in (shape, result.shape)]
+    chained = task_of_chain(task, operands)
+    yield dataclasses.replace(chained, threads=2), operands
+    yield dataclasses.replace(chained, input_orders=tuple(_reversed(fact.shape) for fact in (*task.inputs, *chained.operands)),
+                              output_orders=tuple(_reversed(fact.shape) for fact in task.outputs)), operands  # fmt: skip
+
+
+def task_of_chain(task: Task, operands: Sequence[np.ndarray]) -> Task:
+    """The task followed by ``bias_and_scale``."""
+    facts = tuple(task_of("Relu", "opset1", [x]).inputs[0] for x in operands)
+    return dataclasses.replace(
+        task, chain=bias_and_scale(operands[0].dtype), operands=facts, operand_constants=(None,) * len(operands),
+        input_orders=task.input_orders + (None,) * len(operands),
+    )  # fmt: skip
+
+
+def _reversed(shape: Any) -> Order | None:
+    """Channels last for images, else the last two axes exchanged."""
+    rank = 0 if shape is None else len(shape)
+    if rank < 2:
+        return None
+    return (0, *range(2, rank), 1) if rank > 2 else (1, 0)
+
+
+def _chained(expected: Sequence[np.ndarray], operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    if not operands:
+        return list(expected)
+    return [(expected[0] + operands[0]) * expected[0].dtype.type(2) + operands[1], *expected[1:]]
+
+
+def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:
+    """The result for inputs as the task says they lie in memory, and for strided ones."""
+    kernel.pack(ConstantStore())
+    context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
+    given = [*inputs, *operands]
+    ordered = [
+        x if x is None or order is None else in_order(x, order) for x, order in zip(given, task.input_orders, strict=True)
+    ]
+    for arrays in (ordered, [x if x is None else strided(x) for x in given]):
+        before = [None if x is None else x.copy() for x in arrays]
+        read = [x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)]
+        outputs = [_output(fact, order) for fact, order in zip(task.outputs, task.output_orders, strict=True)]
+        with np.errstate(all="ignore"):
+            kernel.run(read, outputs, context)
+        for result, wanted, is_read in zip(outputs, expected, task.wanted, strict=False):
+            if is_read:
+                _compare(result, wanted, task, kernel)
+        for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
+            assert x is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), "an input was changed"
+
+
+def _output(fact: Any, order: Order | None) -> np.ndarray:
+    dtype = np.dtype(fact.element.carrier)
+    shape = tuple(fact.shape)
+    if order is None:
+        return np.full(shape, np.nan if dtype.kind == "f" else 77, dtype)
+    return np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype).transpose(np.argsort(order))
+
+
+def _compare(result: np.ndarray, expected: np.ndarray, task: Task, kernel: Kernel) -> None:
+    expected = np.asarray(expected)
+    assert result.dtype == expected.dtype and result.shape == expected.shape
+    message = f"{kernel.algorithm}, {task.definition.type} of {[fact.shape for fact in task.inputs]}, {task.attributes}"
+    if result.dtype.kind != "f":
+        np.testing.assert_array_equal(result, expected, err_msg=message)
+        return
+    finite = expected[np.isfinite(expected)].astype(np.float64)
+    tolerance = max(task.definition.tolerance, 2e-3 if result.dtype == np.float16 else 2e-6)
+    floor = tolerance * max(1.0, float(np.abs(finite).max(initial=0)))
+    np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=floor, err_msg=message)
