@@ -209,7 +209,8 @@ class DepthwiseProducts(Kernel):
         operands = self._epilogue.bind(inputs[2:])
         groups_of_chunks = [self._chunks] if self._together else [[chunk] for chunk in self._chunks]
         # Views of the whole data are made once, where rows lie in memory as BLAS takes them.
-        views = [[self._below(x, chunk) for chunk in chunks] for chunks in groups_of_chunks] if self._suits_blas(x) else None
+        direct = self._suits_blas(x)
+        views = [[self._below(x, chunk) for chunk in chunks] for chunks in groups_of_chunks] if direct else []
 
         def block(index: int, scratch: Scratch) -> None:
             index, number = divmod(index, len(groups_of_chunks))
@@ -220,7 +221,7 @@ class DepthwiseProducts(Kernel):
             start, stop = chunks[0].start, chunks[-1].stop
             target = out[image, channels, start:stop]
             result = result_block(target, self._dtype, 2, scratch)
-            copy = None if views is not None else self._copied(x[image : image + 1, groups], scratch)
+            copy = None if direct else self._copied(x[image : image + 1, groups], scratch)
             for i, chunk in enumerate(chunks):
                 mark = scratch.mark()
                 if copy is None:
@@ -263,9 +264,9 @@ class DepthwiseProducts(Kernel):
         self._add_columns(sums, out.reshape(count, self._outputs, chunk.count, -1).swapaxes(1, 2), scratch)
 
     def _add_columns(self, sums: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
-        """The sums (groups, tiles, O, kernel columns, rows, W) of each column, shifted and added, into ``out`` (groups, tiles, O, rows * W').
+        """The sums (groups, tiles, O, kernel columns, rows, W) of each column, shifted and added, into ``out``.
 
-        The target is never in the memory of the sums, or else NumPy would copy them first.
+        Its shape is (groups, tiles, O, rows * W'). The target is never in the memory of the sums, or else NumPy would copy them first.
         """
         axis, center = self._horizontal, self._center
         base, shift = sums[:, :, :, center], axis.shift(center)

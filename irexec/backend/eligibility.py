@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.backend.kernel import Order, Task
-from irexec.dtypes.elements import F16, F32, F64
+from irexec.dtypes.elements import F16, F32, F64, Element
 
-_WORKING = {F32: np.dtype(np.float32), F64: np.dtype(np.float64), F16: np.dtype(np.float32)}
+_WORKING: dict[Element, np.dtype] = {F32: np.dtype(np.float32), F64: np.dtype(np.float64), F16: np.dtype(np.float32)}
 
 
 def working_type(task: Task, index: int = 0) -> np.dtype | None:
@@ -18,7 +18,7 @@ def working_type(task: Task, index: int = 0) -> np.dtype | None:
     element = task.inputs[index].element if task.has_input(index) else None
     if element is None or element not in _WORKING:
         return None
-    return element.carrier if element is F16 and not task.definition.widen else _WORKING[element]
+    return np.dtype(np.float16) if element is F16 and not task.definition.widen else _WORKING[element]
 
 
 def chain_keeps_type(task: Task) -> bool:

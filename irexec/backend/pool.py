@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-import numpy as np
+from irexec.backend.numpy_state import set_for_thread
 
 Body = Callable[[int, int], object]
 
@@ -109,8 +109,7 @@ class _Workers:
         return self._count
 
     def _serve(self) -> None:
-        # NumPy keeps what is set about warnings for each thread.
-        np.seterr(all="ignore")
+        set_for_thread()
         while True:
             self._jobs.get().work()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.backend.kernel import Context
+from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error
 from irexec.compile.steps import BodyPlan, Plan, Step
 from irexec.dtypes.elements import Element
@@ -54,8 +55,7 @@ def run(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, 
     Raises:
         NodeError: a kernel refuses its inputs.
     """
-    # Infinities and NaN are results as specified, not reasons to warn.
-    with np.errstate(all="ignore"):
+    with set_for_run():
         arrays = _targets(plan, inputs, state, arenas, observer)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 

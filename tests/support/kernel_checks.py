@@ -115,9 +115,7 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
     kernel.pack(ConstantStore())
     context = Context(pool_of(task.threads), [Scratch.of_size(kernel.workspace) for _ in range(task.threads)])
     given = [*inputs, *operands]
-    ordered = [
-        x if x is None or order is None else in_order(x, order) for x, order in zip(given, task.input_orders, strict=True)
-    ]
+    ordered = [x if x is None or order is None else in_order(x, order) for x, order in zip(given, task.input_orders, strict=True)]
     for arrays in (ordered, [x if x is None else strided(x) for x in given]):
         before = [None if x is None else x.copy() for x in arrays]
         read = [x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)]

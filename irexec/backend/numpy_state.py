@@ -1,0 +1,30 @@
+"""What a run sets in NumPy for a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+# Elements. NumPy copies every operand of a ufunc that is not contiguous as a whole into buffers of this size, unless its rows are
+# more than half as long. With the default of 8192, adding rows of 450 elements takes more than twice as long as with 512;
+# conversions of types, which need the buffers, take as long with either.
+_BUFFER = 512
+
+
+def set_for_thread() -> None:
+    """Infinities and NaN are results as specified, not reasons to warn; short buffers. For threads that only run plans."""
+    np.seterr(all="ignore")
+    np.setbufsize(_BUFFER)
+
+
+@contextmanager
+def set_for_run() -> Iterator[None]:
+    """The same for the calling thread, until the run is over."""
+    with np.errstate(all="ignore"):
+        size = np.setbufsize(_BUFFER)
+        try:
+            yield
+        finally:
+            np.setbufsize(size)
