@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from irexec.compile.graph import Graph
+from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.recognise_sequences import recognise_sequences
@@ -26,6 +27,7 @@ PASSES = (
     Pass("fold constants", fold_constants),
     Pass("recognise sequences", recognise_sequences),
     Pass("fuse element-wise chains", fuse_elementwise),
+    Pass("choose layouts", choose_layouts),
 )
 
 

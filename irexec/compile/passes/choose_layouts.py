@@ -1,0 +1,131 @@
+"""Choose how tensors lie in memory: channels last or first, features first or last, or so that a Transpose becomes a view.
+
+Kernels take and give any order, so that a choice changes what a run costs, never what it gives. The choice starts from the
+better of two extremes (every tensor in C order, or in the other order of its rank), and then changes one tensor at a time
+as long as the estimated cost of its producer and its readers gets lower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from irexec.backend.kernel import Order
+from irexec.backend.registry import has_candidates
+from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.layout_costs import COPIED, REORDERED, Costs, looks_only, order_of, sizes
+from irexec.compile.rewriting import Rewriting
+from irexec.compile.select import is_static
+
+ROUNDS = 3
+"""How often all tensors are looked at, at most."""
+GAIN = 0.02
+"""What a change must save of the cost that it affects: estimates are not better than that."""
+
+_OTHER: dict[int, Order] = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+
+
+def choose_layouts(graph: Graph, rewriting: Rewriting) -> None:
+    """Set the order of every value that a fast kernel writes, and of the views of it."""
+    layout = _Layouts(graph, rewriting)
+    layout.start()
+    for _ in range(ROUNDS):
+        if not sum(layout.improve(value) for value in layout.free):
+            break
+    rewriting.applied(sum(value.order is not None for value in layout.free))
+
+
+class _Layouts:
+    """Values whose order is free, with what they affect."""
+
+    def __init__(self, graph: Graph, rewriting: Rewriting) -> None:
+        self.operations = graph.order()
+        self.costs = Costs(rewriting.threads, rewriting.unpack)
+        targets = set(graph.targets)
+        self.free = [v for operation in self.operations for v in _written(operation) if v not in targets and _has_choice(v)]
+
+    def start(self) -> None:
+        """Take the better one of the two extremes."""
+        totals = []
+        for other in (False, True):
+            self._set_all(other)
+            totals.append(sum(map(self._cost, self.operations)))
+        if totals[0] <= totals[1]:
+            self._set_all(False)
+
+    def _set_all(self, other: bool) -> None:
+        for value in self.free:
+            value.order = _OTHER.get(len(sizes(value))) if other else None
+        for operation in self.operations:
+            self._follow(operation)
+
+    def improve(self, value: Value) -> bool:
+        """Give the value its cheapest order; whether that changed it."""
+        affected = [operation for operation in (value.producer, *self._reached(value)) if operation is not None]
+        before = value.order
+        current = best = sum(map(self._cost, affected))
+        chosen = before
+        for order in self._options(value):
+            if order == before:
+                continue
+            self._set(value, order)
+            cost = sum(map(self._cost, affected))
+            if cost < best and cost < current * (1 - GAIN):
+                best, chosen = cost, order
+        self._set(value, chosen)
+        return chosen != before
+
+    def _options(self, value: Value) -> Iterator[Order | None]:
+        rank = len(sizes(value))
+        yield None
+        if rank in _OTHER:
+            yield _OTHER[rank]
+        for reader in value.readers:
+            if reader.type == "Transpose" and reader.inputs[0] is value and reader.inputs[1].known is not None:
+                axes = tuple(int(axis) for axis in reader.inputs[1].known.ravel()) or tuple(reversed(range(rank)))
+                yield order_of(np.empty([sizes(value)[axis] for axis in axes], np.int8).transpose(np.argsort(axes)))
+
+    def _set(self, value: Value, order: Order | None) -> None:
+        value.order = order
+        for reader in value.readers:
+            if reader.inputs and reader.inputs[0] is value:
+                self._follow(reader)
+
+    def _follow(self, operation: Operation) -> None:
+        """Views have the order that follows from what they look at."""
+        if not looks_only(operation):
+            return
+        orders = self.costs.view(operation) or (None,) * len(operation.outputs)
+        for output, order in zip(operation.outputs, orders, strict=False):
+            if output.order != order:
+                self._set(output, order)
+
+    def _reached(self, value: Value) -> Iterator[Operation]:
+        """The operations that read the value or a view of it, views included."""
+        for reader in value.readers:
+            yield reader
+            if looks_only(reader) and reader.inputs[0] is value:
+                for output in reader.outputs:
+                    yield from self._reached(output)
+
+    def _cost(self, operation: Operation) -> float:
+        if not looks_only(operation):
+            return self.costs.of(operation)
+        if self.costs.view(operation) is not None:
+            return 0.0
+        elements = int(np.prod(sizes(operation.inputs[0])))
+        return elements * (COPIED if operation.inputs[0].order is None else REORDERED)
+
+
+def _written(operation: Operation) -> Sequence[Value]:
+    """The outputs that a fast kernel writes in any order that it is given."""
+    if looks_only(operation) or not is_static(operation):
+        return ()
+    if operation.definition is not None and (not has_candidates(operation.definition) or operation.bodies):
+        return ()
+    return operation.outputs
+
+
+def _has_choice(value: Value) -> bool:
+    return len(sizes(value)) in _OTHER and sum(size > 1 for size in sizes(value)) > 1
