@@ -1,121 +1,294 @@
-"""Fast kernels of normalization: by blocks of rows that stay in cache."""
+"""Fast kernels of normalization: in blocks that stay in cache through the mean, the variance, the division and the chain.
+
+The axes that are normalized over are taken as they lie in memory: innermost (rows), or with others inside of them (columns), such as
+the features of (batch, features, tokens) or the pixels of an image whose channels are last.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import fast_kernel
-from irexec.dtypes.elements import F32
-from irexec.ir.facts import Fact
+from irexec.backend.chain import Epilogue, Groups, merged
+from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.registry import kernels
+from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axes
 
-# Bytes of rows that are normalized at once.
-_CACHED = 1 << 20
+# Elements that are normalized at once.
+_CACHED = 1 << 16
 
-Kernel = Callable[..., np.ndarray]
+# Sums of more elements are computed in pairs, for their accuracy.
+_LONG_SUM = 8192
+
+# Bytes of a constant that names axes.
+_AXES_LIMIT = 1 << 12
+
+# Nanoseconds for an element: the three passes over rows, the passes over columns.
+_ROW_COST, _COLUMN_COST = 1.3, 1.5
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-@fast_kernel("MVN", since=2)
-def _mvn_2(data: Fact, *, across_channels: bool = False, normalize_variance: bool = True, eps: float) -> Kernel | None:
-    axes = range(1 if across_channels else 2, len(data.shape or ()))
-    return _over_last_axes(data, axes, eps, inside=True) if normalize_variance else None
+@dataclass(frozen=True)
+class Formula:
+    """What is computed of each set of elements.
+
+    Attributes:
+        centers: whether the mean is subtracted.
+        factor: from the mean square (or, if not ``centers``, the sum of squares) to what the elements are multiplied by; None: nothing.
+    """
+
+    centers: bool
+    factor: Callable[[np.ndarray], np.ndarray] | None
 
 
-@fast_kernel("MVN", since=6)
-def _mvn_6(data: Fact, axes: Fact, *, normalize_variance: bool, eps: float, eps_mode: str) -> Kernel | None:
-    known = axes.ints()
-    if known is None or data.shape is None or not normalize_variance:
+def _by_variance(eps: float, inside: bool) -> Callable[[np.ndarray], np.ndarray]:
+    def factor(variance: np.ndarray) -> np.ndarray:
+        epsilon = variance.dtype.type(eps)
+        return np.reciprocal(np.sqrt(variance + epsilon) if inside else np.sqrt(variance) + epsilon)
+
+    return factor
+
+
+def _by_length(eps: float, adds: bool) -> Callable[[np.ndarray], np.ndarray]:
+    def factor(total: np.ndarray) -> np.ndarray:
+        epsilon = total.dtype.type(eps)
+        return np.reciprocal(np.sqrt(total + epsilon if adds else np.maximum(total, epsilon)))
+
+    return factor
+
+
+@kernels("MVN", since=2)
+def _mvn_2(task: Task) -> list[Kernel]:
+    a = task.attributes
+    axes = range(1 if a["across_channels"] else 2, len(task.shape(0)))
+    return _normalizations(task, axes, Formula(True, _by_variance(a["eps"], True) if a["normalize_variance"] else None))
+
+
+@kernels("MVN", since=6)
+def _mvn_6(task: Task) -> list[Kernel]:
+    a = task.attributes
+    factor = _by_variance(a["eps"], a["eps_mode"] == "inside_sqrt") if a["normalize_variance"] else None
+    return _normalizations(task, _axes(task), Formula(True, factor))
+
+
+@kernels("NormalizeL2", since=1)
+def _normalize_l2_1(task: Task) -> list[Kernel]:
+    return _normalizations(task, _axes(task), Formula(False, _by_length(task.attributes["eps"], task.attributes["eps_mode"] == "add")))
+
+
+def _axes(task: Task) -> Collection[int]:
+    """The axes that the second input names; none if it is no constant."""
+    known = None if task.constants[1] is None else task.constants[1].small(_AXES_LIMIT)
+    return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
+
+
+def _normalizations(task: Task, axes: Collection[int], formula: Formula) -> list[Kernel]:
+    shape = task.shape(0)
+    if task.dtype(0) not in _FLOATS or not math.prod(shape) or not axes:
+        return []
+    groups = groups_of(shape, task.input_orders[0], axes)
+    if groups is None:
+        return []
+    return [RowNormalization(task, groups, formula) if len(groups) == 2 else ColumnNormalization(task, groups, formula)]
+
+
+@kernels("GroupNormalization", since=12)
+def _group_normalization_12(task: Task) -> list[Kernel]:
+    shape, order, groups = task.shape(0), task.input_orders[0], task.attributes["num_groups"]
+    if task.dtype(0) not in _FLOATS or not math.prod(shape):
+        return []
+    formula, spatial = Formula(True, _by_variance(task.attributes["epsilon"], True)), tuple(range(2, len(shape)))
+    if order is None or order == tuple(range(len(shape))):
+        return [GroupRows(task, ((0,), (1,), spatial), formula, groups)]
+    if order == (0, *spatial, 1):
+        return [ColumnNormalization(task, ((0,), spatial, (1,)), formula, shape[1] // groups)]
+    return []
+
+
+def groups_of(shape: Sequence[int], order: Order | None, axes: Collection[int]) -> Groups | None:
+    """The axes as they lie in memory: (others, normalized) or (others, normalized, others); None where they alternate further."""
+    runs: list[list[int]] = [[]]
+    for axis in order or range(len(shape)):
+        if shape[axis] == 1:
+            runs[0].insert(0, axis)
+        elif (axis in axes) == (len(runs) % 2 == 0):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return tuple(map(tuple, runs)) if len(runs) in (2, 3) else None
+
+
+class _Normalization(Kernel):
+    """A normalization in pieces; a subclass computes one.
+
+    Args:
+        groups: axes of the input and the output, in the order in which pieces have them.
+        extent: how many elements of each of these groups a piece has.
+    """
+
+    def __init__(self, task: Task, groups: Groups, formula: Formula, extent: Sequence[int], cost: float) -> None:
+        self.task, self.groups, self.formula = task, groups, formula
+        shape = task.output_shape()
+        dtype = task.dtype(0)
+        assert dtype is not None
+        chain = task.chain if task.chain is None or task.chain.result == dtype else None
+        self.dtype, self.epilogue = dtype, Epilogue(chain, shape, groups)
+        sizes = [math.prod(shape[axis] for axis in group) for group in groups]
+        self.pieces = list(np.ndindex(*(-(-size // part) for size, part in zip(sizes, extent, strict=True))))
+        self._sizes, self._extent = sizes, extent
+        self._is_affine = len(task.inputs) == 3
+        elements = math.prod(map(min, sizes, extent))
+        super().__init__(
+            "normalization by blocks",
+            cost * math.prod(sizes) + 15_000 * len(self.pieces),
+            reads=None if self._is_affine else (0,),
+            runs_chain=chain is task.chain,
+            workspace=max(4, dtype.itemsize) * 3 * elements + self.epilogue.workspace(elements) + 4096,
+            splits=len(self.pieces) > 1,
+        )
+        if task.output_orders[0] == task.input_orders[0]:
+            self.overwrites = (0,)
+
+    def region(self, piece: Sequence[int]) -> tuple[slice, ...]:
+        """The slices of a piece."""
+        triples = zip(piece, self._extent, self._sizes, strict=True)
+        return tuple(slice(index * part, min((index + 1) * part, size)) for index, part, size in triples)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        data, out = inputs[0], outputs[0]
+        source, target = (merged(array, data.shape, self.groups) for array in (data, out))
+        operands = self.epilogue.bind(inputs[len(self.task.inputs) :])
+
+        def compute(index: int, scratch: Scratch) -> None:
+            region = self.region(self.pieces[index])
+            part = target[region]
+            self.normalize(scratch, source[region], part, region, inputs)
+            self.epilogue.run(scratch, part, operands, region)
+
+        context.parallel(len(self.pieces), compute)
+        if not np.may_share_memory(target, out):
+            view = out.transpose([axis for group in self.groups for axis in group])
+            np.copyto(view, target.reshape(view.shape))
+
+    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+        """Write a piece. ``out`` may be the memory of ``x``."""
+        raise NotImplementedError
+
+
+def _row_sums(scratch: Scratch, x: np.ndarray) -> np.ndarray:
+    """The sums of rows (N, M), as (N, 1)."""
+    total = scratch.take((len(x), 1), x.dtype)
+    if x.shape[1] > _LONG_SUM or x.strides[1] != x.itemsize:
+        return np.add.reduce(x, 1, out=total, keepdims=True)
+    return np.matmul(x, np.ones((x.shape[1], 1), x.dtype), out=total)
+
+
+def _row_squares(scratch: Scratch, x: np.ndarray) -> np.ndarray:
+    """The sums of the squares of rows (N, M), as (N, 1)."""
+    if x.shape[1] > _LONG_SUM:
+        mark = scratch.mark()
+        total = np.add.reduce(np.multiply(x, x, out=scratch.take(x.shape, x.dtype)), 1, keepdims=True)
+        scratch.release(mark)
+        return np.asarray(total)
+    return np.asarray(np.vecdot(x, x))[:, None]
+
+
+def _normalize_rows(scratch: Scratch, formula: Formula, x: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+    """Write rows (N, M) less their mean; the factors (N, 1) by which they are still to be multiplied."""
+    size = x.shape[1]
+    centered = x
+    if formula.centers:
+        mean = _row_sums(scratch, x)
+        mean /= size
+        centered = np.subtract(x, mean, out=out)
+    if formula.factor is None:
         return None
-    return _over_last_axes(data, sorted(set(normalize_axes(known, len(data.shape)))), eps, inside=eps_mode == "inside_sqrt")
+    squares = _row_squares(scratch, centered)
+    return formula.factor(squares / x.dtype.type(size) if formula.centers else squares)
 
 
-def _over_last_axes(data: Fact, axes: Sequence[int], eps: float, *, inside: bool) -> Kernel | None:
-    """Where the axes are the last ones, rows of them flattened."""
-    kept = len(data.shape or ()) - len(axes)
-    if data.element is not F32 or not axes or list(axes) != list(range(kept, kept + len(axes))):
-        return None
+class RowNormalization(_Normalization):
+    """Of the innermost axes: (others, normalized)."""
 
-    def run(data: np.ndarray, _: np.ndarray | None = None) -> np.ndarray:
-        if not data.size:
-            return data.copy()
-        return normalize_rows(data.reshape(math.prod(data.shape[:kept]), -1), eps, inside).reshape(data.shape)
+    def __init__(self, task: Task, groups: Groups, formula: Formula) -> None:
+        row = math.prod(task.shape(0)[axis] for axis in groups[1])
+        super().__init__(task, groups, formula, (max(1, _CACHED // row), row), _ROW_COST)
 
-    return run
-
-
-@fast_kernel("BatchNormInference", since=1)
-def _batch_norm_inference_1(gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Kernel | None:
-    folded = _scale_and_shift(gamma, beta, mean, variance, epsilon, data.rank)
-    return None if folded is None else lambda g, b, x, m, v: _apply(x, *folded)
+    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+        factor = _normalize_rows(scratch, self.formula, x, out)
+        if factor is not None:
+            np.multiply(out if self.formula.centers else x, factor, out=out)
 
 
-@fast_kernel("BatchNormInference", since=5)
-def _batch_norm_inference_5(data: Fact, gamma: Fact, beta: Fact, mean: Fact, variance: Fact, *, epsilon: float) -> Kernel | None:
-    folded = _scale_and_shift(gamma, beta, mean, variance, epsilon, data.rank)
-    return None if folded is None else lambda x, g, b, m, v: _apply(x, *folded)
+class GroupRows(_Normalization):
+    """GroupNormalization of (images, channels, pixels) in C order."""
+
+    def __init__(self, task: Task, groups: Groups, formula: Formula, count: int) -> None:
+        channels = task.shape(0)[1] // count
+        pixels = math.prod(task.shape(0)[2:])
+        self._channels = channels
+        together = max(1, min(count, _CACHED // (channels * pixels)))
+        super().__init__(task, groups, formula, (1, together * channels, pixels), _ROW_COST)
+
+    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+        _, channels, pixels = x.shape
+        shape = channels // self._channels, self._channels * pixels
+        rows = scratch.take(shape, x.dtype)
+        factor = _normalize_rows(scratch, self.formula, x.reshape(shape), rows)
+        assert factor is not None
+        scale, bias = (inputs[i][region[1]][:, None] for i in (1, 2))
+        factors = np.repeat(factor, self._channels, 0) * scale
+        np.multiply(rows.reshape(channels, pixels), factors, out=out[0])
+        out[0] += bias
 
 
-def _scale_and_shift(
-    gamma: Fact, beta: Fact, mean: Fact, variance: Fact, epsilon: float, rank: int | None
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The factor and the summand of each channel, if all statistics are constants."""
-    values = [fact.known for fact in (gamma, beta, mean, variance)]
-    if rank is None or any(value is None or value.dtype != np.float32 for value in values):
-        return None
-    g, b, m, v = (value.astype(np.float64) for value in values if value is not None)
-    along = (1, -1) + (1,) * (rank - 2)
-    scale = g / np.sqrt(v + epsilon)
-    return scale.astype(np.float32).reshape(along), (b - m * scale).astype(np.float32).reshape(along)
+class ColumnNormalization(_Normalization):
+    """Of axes that have others inside of them: (others, normalized, others).
+
+    Args:
+        width: so many neighbours of the innermost group are normalized together (the channels of a group).
+    """
+
+    def __init__(self, task: Task, groups: Groups, formula: Formula, width: int = 1) -> None:
+        shape = task.shape(0)
+        length, columns = (math.prod(shape[axis] for axis in group) for group in groups[1:])
+        wanted = max(64, _CACHED // length)
+        self._width = width
+        super().__init__(task, groups, formula, (1, length, max(width, min(columns, wanted) // width * width)), _COLUMN_COST)
+
+    def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
+        x, out = x[0], out[0]
+        size = x.dtype.type(len(x) * self._width)
+        centered = x
+        if self.formula.centers:
+            centered = np.subtract(x, self._together(_column_sums(x)) / size, out=out)
+        factor: np.ndarray | None = None
+        if self.formula.factor is not None:
+            squares = self._together(_column_sums(np.multiply(centered, centered, out=scratch.take(x.shape, x.dtype))))
+            factor = self.formula.factor(squares / size if self.formula.centers else squares)
+        if self._is_affine:
+            factor = inputs[1][region[2]] if factor is None else factor * inputs[1][region[2]]
+        if factor is not None:
+            np.multiply(centered, factor, out=out)
+        if self._is_affine:
+            out += inputs[2][region[2]]
+
+    def _together(self, sums: np.ndarray) -> np.ndarray:
+        """Sums of single columns as those of the columns that are normalized together, for each of them."""
+        if self._width == 1:
+            return sums
+        return np.repeat(np.add.reduce(sums.reshape(-1, self._width), 1), self._width)
 
 
-def _apply(data: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    result = data * scale
-    result += shift
-    return result
-
-
-@fast_kernel("GroupNormalization", since=12)
-def _group_normalization_12(data: Fact, scale: Fact, bias: Fact, *, num_groups: int, epsilon: float) -> Kernel | None:
-    if data.element is not F32:
-        return None
-
-    def run(data: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        if not data.size:
-            return data.copy()
-        grouped = data.reshape(len(data), num_groups, data.shape[1] // num_groups, math.prod(data.shape[2:]))
-        scales, biases = (np.tile(vector.reshape(num_groups, -1), (len(data), 1)) for vector in (scale, bias))
-        return normalize_groups(grouped.reshape(-1, *grouped.shape[2:]), scales, biases, epsilon).reshape(data.shape)
-
-    return run
-
-
-def normalize_rows(data: np.ndarray, eps: float, inside: bool) -> np.ndarray:
-    """(x - mean) / sqrt(variance + eps) for each row of (N, M), M not 0; / (sqrt(variance) + eps) if not ``inside``."""
-    out = np.empty_like(data, order="C")
-    for block, variance in _centered(data, out):
-        out[block] /= np.sqrt(variance + eps) if inside else np.sqrt(variance) + eps
-    return out
-
-
-def normalize_groups(data: np.ndarray, scale: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:
-    """(x - mean) / sqrt(variance + eps) for each group of (G, C, M), times ``scale`` (G, C) plus ``bias`` (G, C)."""
-    out = np.empty_like(data, order="C")
-    rows = out.reshape(len(data), -1)
-    for block, variance in _centered(data.reshape(rows.shape), rows):
-        part = out[block]
-        part *= (scale[block] / np.sqrt(variance + eps))[:, :, None]
-        part += bias[block, :, None]
-    return out
-
-
-def _centered(data: np.ndarray, out: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of rows, whose x - mean is written to ``out``, and their variances [rows, 1]."""
-    rows = max(1, _CACHED // (data.shape[1] * data.itemsize))
-    for first in range(0, len(data), rows):
-        block = slice(first, first + rows)
-        part = data[block]
-        centered = np.subtract(part, part.mean(1, keepdims=True), out=out[block])
-        yield block, np.einsum("ij,ij->i", centered, centered)[:, None] / data.shape[1]
+def _column_sums(x: np.ndarray) -> np.ndarray:
+    """The sums of columns of (M, N), as (N,); partial sums are added in pairs if there are many."""
+    if len(x) <= _LONG_SUM:
+        return np.asarray(np.matmul(np.ones(len(x), x.dtype), x))
+    parts = range(0, len(x), _LONG_SUM)
+    return np.asarray(np.add.reduce(np.stack([np.add.reduce(x[i : i + _LONG_SUM], 0, dtype=np.float64) for i in parts]), 0).astype(x.dtype))
