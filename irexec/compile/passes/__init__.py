@@ -9,6 +9,7 @@ from irexec.compile.graph import Graph
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
+from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.rewriting import Rewriting, bodies
 
@@ -26,6 +27,7 @@ class Pass:
 PASSES = (
     Pass("fold constants", fold_constants),
     Pass("recognise sequences", recognise_sequences),
+    Pass("recognise activations", recognise_activations),
     Pass("fuse element-wise chains", fuse_elementwise),
     Pass("choose layouts", choose_layouts),
 )

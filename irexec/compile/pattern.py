@@ -1,0 +1,461 @@
+"""Patterns of operations, written as arithmetic, and rules that replace what matches.
+
+    x = value("x")
+    GELU = 0.5 * x * (1 + call("Erf", x / math.sqrt(2)))
+
+A pattern matches every spelling of the same arithmetic: the operands of a sum or product in any order and grouping, numbers
+multiplied anywhere into a product, divisions by a number, subtractions of one. A name stands for the same value wherever it occurs.
+
+A ``Rule`` is a pattern and a function that makes the replacement of a match; ``apply_rules`` is what a pass calls.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.rewriting import Rewriting, create
+from irexec.dtypes.elements import F32, F64, I64
+
+TOLERANCE = 2e-6
+"""The relative error of a constant: float32 and the digits that frameworks write."""
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What a pattern matched.
+
+    Attributes:
+        values: the values by name.
+        constants: the constants by name.
+        operations: the operations, the root among them; none for a value that is only named.
+    """
+
+    values: dict[str, Value] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    operations: tuple[Operation, ...] = ()
+
+    def __getitem__(self, name: str) -> Value:
+        return self.values[name]
+
+    def number(self, name: str) -> float:
+        """A constant of one element."""
+        return float(self.constants[name].reshape(-1)[0])
+
+    def through(self, *operations: Operation) -> Match:
+        """The same with more operations."""
+        return replace(self, operations=(*self.operations, *operations))
+
+
+Found = Iterator[Match]
+
+_PRODUCTS = frozenset({"Multiply", "Divide", "Negative"})
+_SUMS = frozenset({"Add", "Subtract"})
+
+
+class Pattern:
+    """A pattern of values."""
+
+    def roots(self) -> frozenset[str] | None:
+        """The types of the operations that may give what it matches; None for any value."""
+        return None
+
+    def match(self, value: Value, found: Match) -> Found:
+        """Each match of the value that agrees with what was found already."""
+        raise NotImplementedError
+
+    def __add__(self, other: Pattern | float) -> Pattern:
+        return _sum(self, other)
+
+    def __radd__(self, other: float) -> Pattern:
+        return _sum(self, other)
+
+    def __mul__(self, other: Pattern | float) -> Pattern:
+        return _product(self, other)
+
+    def __rmul__(self, other: float) -> Pattern:
+        return _product(self, other)
+
+    def __sub__(self, other: Pattern | float) -> Pattern:
+        return call("Subtract", self, other) if isinstance(other, Pattern) else _sum(self, -other)
+
+    def __rsub__(self, other: float) -> Pattern:
+        return call("Subtract", other, self)
+
+    def __neg__(self) -> Pattern:
+        return _product(self, -1)
+
+    def __truediv__(self, other: Pattern | float) -> Pattern:
+        return call("Divide", self, other) if isinstance(other, Pattern) else _product(self, 1 / other)
+
+    def __rtruediv__(self, other: float) -> Pattern:
+        return either(call("Divide", other, self), call("Power", self, -1)) if other == 1 else call("Divide", other, self)
+
+    def __pow__(self, exponent: int) -> Pattern:
+        return either(call("Power", self, exponent), Product(1, (self,) * exponent))
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Pattern):
+    """Any value, the same wherever the name occurs."""
+
+    name: str
+
+    def match(self, value: Value, found: Match) -> Found:
+        bound = found.values.get(self.name)
+        if bound is None:
+            yield replace(found, values=found.values | {self.name: value})
+        elif bound is value:
+            yield found
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Pattern):
+    """A small constant: of one element and a given number, or any, equal wherever the name occurs.
+
+    Attributes:
+        number: what it must be; None for any.
+        name: what it is bound to; empty for nothing.
+        single: whether it has one element.
+    """
+
+    number: float | None = None
+    name: str = ""
+    single: bool = True
+
+    def match(self, value: Value, found: Match) -> Found:
+        array = value.known if value.constant is not None else None
+        if array is None or array.dtype == object or (self.single and array.size != 1):
+            return
+        if self.number is not None and not is_close(float(array.reshape(-1)[0]), self.number):
+            return
+        bound = found.constants.get(self.name)
+        if not self.name:
+            yield found
+        elif bound is None or np.array_equal(bound, array):
+            yield replace(found, constants=found.constants | {self.name: array})
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Pattern):
+    """The first output of an operation; its operands in the given order."""
+
+    types: frozenset[str]
+    operands: tuple[Pattern, ...]
+    attributes: dict[str, Any]
+
+    def roots(self) -> frozenset[str] | None:
+        """Its types."""
+        return self.types
+
+    def match(self, value: Value, found: Match) -> Found:
+        operation = _producer(value, self.types)
+        if operation is None or len(operation.inputs) < len(self.operands):
+            return
+        if all(operation.attributes.get(name) == wanted for name, wanted in self.attributes.items()):
+            yield from _match_all(self.operands, operation.inputs, found.through(operation))
+
+
+@dataclass(frozen=True, eq=False)
+class Either(Pattern):
+    """Any of several patterns."""
+
+    options: tuple[Pattern, ...]
+
+    def roots(self) -> frozenset[str] | None:
+        """Those of the options."""
+        found = [option.roots() for option in self.options]
+        return None if None in found else frozenset().union(*(types for types in found if types is not None))
+
+    def match(self, value: Value, found: Match) -> Found:
+        for option in self.options:
+            yield from option.match(value, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Pattern):
+    """A number times factors, in any order and grouping.
+
+    Attributes:
+        number: the product of all constants of one element; a name where it may be any.
+    """
+
+    number: float | str
+    factors: tuple[Pattern, ...]
+
+    def roots(self) -> frozenset[str] | None:
+        """Its operations."""
+        return _PRODUCTS
+
+    def match(self, value: Value, found: Match) -> Found:
+        for number, factors, operations in _products(value, len(self.factors)):
+            yield from _match_terms(self.number, self.factors, number, factors, found.through(*operations))
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Pattern):
+    """A number and terms, in any order and grouping; see Product."""
+
+    number: float | str
+    terms: tuple[Pattern, ...]
+
+    def roots(self) -> frozenset[str] | None:
+        """Its operations."""
+        return _SUMS
+
+    def match(self, value: Value, found: Match) -> Found:
+        for number, terms, operations in _sums(value, len(self.terms)):
+            yield from _match_terms(self.number, self.terms, number, terms, found.through(*operations))
+
+
+def value(name: str) -> Pattern:
+    """Any value."""
+    return Named(name)
+
+
+def number(name: str) -> Pattern:
+    """Any constant of one element; as a factor of a product or a term of a sum it is their only number."""
+    return Constant(name=name)
+
+
+def array(name: str) -> Pattern:
+    """Any small constant."""
+    return Constant(name=name, single=False)
+
+
+def call(types: str, *operands: Pattern | float, **attributes: Any) -> Pattern:
+    """An operation of a type, or of one of several with "|" between them, with these attributes."""
+    return Call(frozenset(types.split("|")), tuple(map(_pattern, operands)), attributes)
+
+
+def either(*options: Pattern) -> Pattern:
+    """Any of several patterns."""
+    return Either(options)
+
+
+def root(x: Pattern) -> Pattern:
+    """The square root."""
+    return either(call("Sqrt", x), call("Power", x, 0.5))
+
+
+def is_close(number: float, wanted: float) -> bool:
+    """Whether a constant is the number of a pattern."""
+    return math.isclose(number, wanted, rel_tol=TOLERANCE)
+
+
+def _pattern(operand: Pattern | float) -> Pattern:
+    return operand if isinstance(operand, Pattern) else Constant(operand)
+
+
+def _product(a: Pattern, b: Pattern | float) -> Pattern:
+    number, factors = _terms(Product, 1.0, a, b, lambda x, y: x * y)
+    return Product(number, factors)
+
+
+def _sum(a: Pattern, b: Pattern | float) -> Pattern:
+    number, terms = _terms(Sum, 0.0, a, b, lambda x, y: x + y)
+    return Sum(number, terms)
+
+
+def _terms(
+    kind: type[Product] | type[Sum], neutral: float, a: Pattern, b: Pattern | float, joined: Callable[[float, float], float]
+) -> tuple[float | str, tuple[Pattern, ...]]:
+    """The number and the terms of two operands of a sum or product, which may be sums or products themselves."""
+    total: float | str = neutral
+    terms: list[Pattern] = []
+    for operand in (a, b):
+        own: float | str = neutral
+        if isinstance(operand, kind):
+            own = operand.number
+            terms += operand.factors if isinstance(operand, Product) else operand.terms
+        elif isinstance(operand, Constant) and operand.single:
+            own = operand.name if operand.number is None else operand.number
+        elif isinstance(operand, Pattern):
+            terms.append(operand)
+        else:
+            own = operand
+        if isinstance(total, str) or isinstance(own, str):
+            total = own if isinstance(own, str) else total
+        else:
+            total = joined(total, own)
+    return total, tuple(terms)
+
+
+def _match_all(patterns: Sequence[Pattern], values: Sequence[Value], found: Match) -> Found:
+    if not patterns:
+        yield found
+        return
+    for match in patterns[0].match(values[0], found):
+        yield from _match_all(patterns[1:], values[1:], match)
+
+
+def _match_terms(wanted: float | str, patterns: Sequence[Pattern], number: float, values: Sequence[Value], found: Match) -> Found:
+    if isinstance(wanted, str):
+        found = replace(found, constants=found.constants | {wanted: np.array(number)})
+    elif not is_close(number, wanted):
+        return
+    for order in itertools.permutations(values):
+        yield from _match_all(patterns, order, found)
+
+
+Terms = tuple[float, tuple[Value, ...], tuple[Operation, ...]]
+
+
+def _products(value: Value, count: int) -> Iterator[Terms]:
+    """The ways to write a value as a number times ``count`` factors, and the operations between."""
+    operation = _producer(value, _PRODUCTS)
+    if operation is not None and operation.type == "Negative":
+        for number, factors, inner in _products(operation.inputs[0], count):
+            yield -number, factors, (operation, *inner)
+    elif operation is not None:
+        left, right = operation.inputs
+        divisor = _number(right) if operation.type == "Divide" else None
+        if divisor:
+            yield from _with_number(operation, 1 / divisor, left, count, _products, lambda x, y: x * y)
+        if operation.type == "Multiply":
+            yield from _both(operation, left, right, count, _products, lambda x, y: x * y)
+    if count == 1:
+        yield 1.0, (value,), ()
+
+
+def _sums(value: Value, count: int) -> Iterator[Terms]:
+    """The ways to write a value as a number and ``count`` terms, and the operations between."""
+    operation = _producer(value, _SUMS)
+    if operation is not None:
+        left, right = operation.inputs
+        subtrahend = _number(right) if operation.type == "Subtract" else None
+        if subtrahend is not None:
+            yield from _with_number(operation, -subtrahend, left, count, _sums, lambda x, y: x + y)
+        if operation.type == "Add":
+            yield from _both(operation, left, right, count, _sums, lambda x, y: x + y)
+    if count == 1:
+        yield 0.0, (value,), ()
+
+
+Splitter = Callable[[Value, int], Iterator[Terms]]
+Joiner = Callable[[float, float], float]
+
+
+def _with_number(operation: Operation, number: float, rest: Value, count: int, split: Splitter, join: Joiner) -> Iterator[Terms]:
+    for other, terms, inner in split(rest, count):
+        yield join(number, other), terms, (operation, *inner)
+
+
+def _both(operation: Operation, left: Value, right: Value, count: int, split: Splitter, join: Joiner) -> Iterator[Terms]:
+    for constant, rest in ((left, right), (right, left)):
+        number = _number(constant)
+        if number is not None:
+            yield from _with_number(operation, number, rest, count, split, join)
+    for taken in range(1, count):
+        for a, some, inner in split(left, taken):
+            for b, others, more in split(right, count - taken):
+                yield join(a, b), (*some, *others), (operation, *inner, *more)
+
+
+def _number(value: Value) -> float | None:
+    """A constant of one element."""
+    known = value.known if value.constant is not None else None
+    if known is None or known.size != 1 or known.dtype.kind not in "fiu":
+        return None
+    return float(known.reshape(-1)[0])
+
+
+def _producer(value: Value, types: frozenset[str]) -> Operation | None:
+    """The operation that gives the value, if it is of one of the types and computes on floats of NumPy's broadcasting."""
+    operation = value.producer
+    if operation is None or operation.type not in types or value.index or operation.chain is not None:
+        return None
+    return operation if operation.attributes.get("auto_broadcast", "numpy") == "numpy" else None
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement:
+    """What the function of a rule makes its operations with.
+
+    Attributes:
+        match: what was matched.
+        root: the operation whose output is replaced.
+        rewriting: for constants, and the options of the pass.
+    """
+
+    graph: Graph
+    match: Match
+    root: Operation
+    rewriting: Rewriting
+
+    def emit(self, type: str, version: str, *inputs: Value, **attributes: Any) -> Value:
+        """The first output of a new operation."""
+        origins = [operation for operation in dict.fromkeys(self.match.operations) if operation is not self.root]
+        ordered = sorted(origins, key=lambda operation: operation.rank)
+        return create(self.graph, type, version, inputs, attributes, [*ordered, self.root]).output
+
+    def scalar(self, number: float, like: Value) -> Value:
+        """A constant of rank 0, of the type of another value."""
+        if like.fact.element is None:
+            raise AssertionError("rules apply to values of known types")
+        return self.rewriting.literal(np.array(number, like.fact.element.carrier), like.fact.element)
+
+    def indexes(self, *numbers: int) -> Value:
+        """A constant vector of i64."""
+        return self.rewriting.literal(np.array(numbers, np.int64), I64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A pattern and its replacement.
+
+    Attributes:
+        name: what is recognised, for reports.
+        pattern: of the value that is replaced.
+        replace: makes the replacement, or says why it does not.
+    """
+
+    name: str
+    pattern: Pattern
+    replace: Callable[[Replacement], Value | str]
+
+
+def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule]) -> None:
+    """Replace what the rules match, each operation by the first rule that applies."""
+    by_type: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for type in rule.pattern.roots() or ():
+            by_type.setdefault(type, []).append(rule)
+    for operation in graph.order():
+        for rule in by_type.get(operation.type, ()):
+            if operation in graph and operation.output.fact.element in (F32, F64) and _apply(graph, rewriting, rule, operation):
+                break
+
+
+def _apply(graph: Graph, rewriting: Rewriting, rule: Rule, operation: Operation) -> bool:
+    match = next(rule.pattern.match(operation.output, Match()), None)
+    if match is None or operation not in match.operations:
+        return False
+    if _leaks(graph, match, operation):
+        made: Value | str = "a value inside is read elsewhere"
+    else:
+        made = rule.replace(Replacement(graph, match, operation, rewriting))
+    if isinstance(made, Value) and made.fact.shape != operation.output.fact.shape:
+        made = f"the result would be {made.fact}, not {operation.output.fact}"
+    if isinstance(made, str):
+        rewriting.refused(operation, f"{rule.name}: {made}")
+        return False
+    graph.replace_all_uses_with(operation.output, made)
+    for inside in sorted(dict.fromkeys(match.operations), key=lambda one: -one.rank):
+        if not any(graph.is_used(output) for output in inside.outputs):
+            graph.remove(inside)
+    rewriting.applied()
+    return True
+
+
+def _leaks(graph: Graph, match: Match, root: Operation) -> bool:
+    """Whether a value between the operations is read, or asked for, outside."""
+    inside = set(match.operations)
+    values = [output for operation in inside if operation is not root for output in operation.outputs]
+    return any(graph.is_target(value) or not inside.issuperset(value.readers) for value in values)
