@@ -9,8 +9,10 @@ from irexec.compile.graph import Graph
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
+from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_sequences import recognise_sequences
+from irexec.compile.passes.remove_no_ops import remove_no_ops
 from irexec.compile.rewriting import Rewriting, bodies
 
 Rewrite = Callable[[Graph, Rewriting], None]
@@ -26,6 +28,8 @@ class Pass:
 
 PASSES = (
     Pass("fold constants", fold_constants),
+    Pass("remove no-ops", remove_no_ops),
+    Pass("merge duplicates", merge_duplicates),
     Pass("recognise sequences", recognise_sequences),
     Pass("recognise activations", recognise_activations),
     Pass("fuse element-wise chains", fuse_elementwise),

@@ -1,0 +1,69 @@
+"""Compute once what several operations compute alike (common subexpressions)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.rewriting import Rewriting
+from irexec.schema.injected import ElementTypes
+
+SMALL = 256
+"""Constants of at most so many bytes are compared by value, larger ones by where they come from."""
+
+
+def merge_duplicates(graph: Graph, rewriting: Rewriting) -> None:
+    """Of operations of the same definition, attributes and inputs the first one stays; readers of the others read it."""
+    first: dict[Hashable, Operation] = {}
+    for operation in graph.order():
+        reason = _obstacle(operation)
+        if reason is not None:
+            rewriting.refused(operation, reason)
+            continue
+        kept = first.setdefault(_key(operation), operation)
+        if kept is not operation:
+            for old, new in zip(operation.outputs, kept.outputs, strict=True):
+                graph.replace_all_uses_with(old, new)
+            graph.remove(operation)
+            rewriting.applied()
+
+
+def _obstacle(operation: Operation) -> str | None:
+    """Why the operation must be computed anew each time; None if it need not."""
+    definition = operation.definition
+    if definition is None or operation.chain is not None:
+        return "it is a chain already"
+    if not definition.deterministic:
+        return "it gives another result each time"
+    if definition.stateful or operation.bodies or any(kind is not ElementTypes for kind in definition.injected.values()):
+        return "it has state or bodies"
+    return None
+
+
+def _key(operation: Operation) -> Hashable:
+    return id(operation.definition), _frozen(operation.attributes), tuple(map(_input, operation.inputs)), len(operation.outputs)
+
+
+def _frozen(attribute: Any) -> Hashable:
+    """What equal attributes have in common; their text tells 1 from 1.0 and True, and 0.0 from -0.0."""
+    if isinstance(attribute, Mapping):
+        return tuple((name, _frozen(value)) for name, value in sorted(attribute.items()))
+    if isinstance(attribute, tuple | list):
+        return type(attribute), tuple(map(_frozen, attribute))
+    try:
+        hash(attribute)
+    except TypeError:
+        return id(attribute)
+    return type(attribute), repr(attribute)
+
+
+def _input(value: Value) -> Hashable:
+    if value.constant is None:
+        return id(value)
+    known = value.known
+    if known is None or known.nbytes > SMALL or known.dtype == np.dtype(object):
+        return id(value.constant)
+    return value.fact.element, known.shape, known.dtype.str, known.tobytes()

@@ -1,0 +1,197 @@
+"""Remove operations that give their input unchanged, bit by bit.
+
+Adding 0.0 is not among them: it changes -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.rewriting import Rewriting
+from irexec.dtypes.elements import Element
+
+IDEMPOTENT = frozenset({"Relu", "Abs", "Sign", "Ceiling", "Floor", "Round", "Clamp"})
+
+Reason = str
+Source = Value | Reason | None
+"""The value that an output is equal to; a reason why it is not equal; None where there is nothing to say."""
+
+
+def remove_no_ops(graph: Graph, rewriting: Rewriting) -> None:
+    """Whoever reads the output of such an operation reads its input."""
+    for operation in graph.order():
+        rule = _RULES.get(operation.type)
+        if rule is None or operation.chain is not None:
+            continue
+        source = rule(operation)
+        if isinstance(source, str):
+            rewriting.refused(operation, source)
+        elif source is not None:
+            graph.replace_all_uses_with(operation.output, source)
+            graph.remove(operation)
+            rewriting.applied()
+
+
+def _data(operation: Operation) -> Value:
+    return operation.inputs[0]
+
+
+def _if_shape_is_kept(operation: Operation) -> Source:
+    """For operations that keep the order of the elements."""
+    return _data(operation) if len(operation.outputs) == 1 and _same_shape(_data(operation), operation.output) else None
+
+
+def _same_shape(a: Value, b: Value) -> bool:
+    return a.fact.is_static and a.fact.shape == b.fact.shape
+
+
+def _concat(operation: Operation) -> Source:
+    return _data(operation) if len(operation.inputs) == 1 else None
+
+
+def _broadcast(operation: Operation) -> Source:
+    if not _same_shape(_data(operation), operation.output):
+        return None
+    mapping = operation.inputs[2].fact.ints() if len(operation.inputs) > 2 else ()
+    if mapping is None or list(mapping) != sorted(mapping):
+        return "its axes may be permuted"
+    return _data(operation)
+
+
+def _slice(operation: Operation) -> Source:
+    """As many elements in steps forward are all of them in their order."""
+    if not _same_shape(_data(operation), operation.output):
+        return None
+    steps = operation.inputs[3].fact.ints() if len(operation.inputs) > 3 else (1,)
+    if steps is None or any(step < 0 for step in steps):
+        return "it may reverse axes"
+    return _data(operation)
+
+
+def _pad(operation: Operation) -> Source:
+    pads = [value.fact.ints() for value in operation.inputs[1:3]]
+    if any(found is None for found in pads):
+        return "its pads are not known"
+    return None if any(any(found) for found in pads if found) else _data(operation)
+
+
+def _transpose(operation: Operation) -> Source:
+    """One that moves no axis, or only axes of size 1 among equal sizes."""
+    order, data = operation.inputs[1].fact.ints(), _data(operation)
+    rank = data.fact.rank
+    if order is None or rank is None:
+        return "its order is not known"
+    order = order or tuple(reversed(range(rank)))
+    if list(order) == list(range(rank)):
+        return data
+    moved = [axis for axis in order if (data.fact.shape or ())[axis] != 1]
+    return data if _same_shape(data, operation.output) and moved == sorted(moved) else None
+
+
+def _interpolate(operation: Operation) -> Source:
+    """Nearest elements at integer coordinates; other modes would multiply neighbours that may be infinite by 0."""
+    data, attributes = _data(operation), operation.attributes["attributes"]
+    if not _same_shape(data, operation.output):
+        return None
+    if any(attributes.pads_begin) or any(attributes.pads_end):
+        return "it is padded"
+    if attributes.mode != "nearest" or getattr(attributes, "coordinate_transformation_mode", "") == "tf_half_pixel_for_nn":
+        return "its mode is not exact where the size stays"
+    if getattr(attributes, "by_scales", False):
+        scales = operation.inputs[2 if operation.definition is not None and operation.definition.since == 4 else 1].known
+        if scales is None or np.any(scales != 1):
+            return "its scales are not 1"
+    return data
+
+
+def _convert(operation: Operation) -> Source:
+    data, element = _data(operation), operation.output.fact.element
+    if element is None or data.fact.element is None:
+        return "an element type is not known"
+    if data.fact.element is element:
+        return data
+    before = data.producer
+    if before is None or before.type not in ("Convert", "ConvertLike") or before.chain is not None:
+        return None
+    origin = _data(before)
+    if origin.fact.element is not element:
+        return None
+    return origin if holds(data.fact.element, element) else f"{data.fact.element} does not hold every value of {element}"
+
+
+def holds(wide: Element, narrow: Element) -> bool:
+    """Whether ``wide`` is a type of the same kind that has every value of ``narrow``."""
+    if not narrow.native or wide.bits < 8 * wide.carrier.itemsize or wide.is_float != narrow.is_float:
+        return False
+    return wide.native and np.can_cast(narrow.carrier, wide.carrier, "safe") and wide.kind != "string" and narrow.kind != "string"
+
+
+def _neutral(number: float, *sides: int) -> Callable[[Operation], Source]:
+    """The rule of a binary operation with a neutral constant at one of ``sides``."""
+
+    def rule(operation: Operation) -> Source:
+        for side in sides:
+            constant, other = operation.inputs[side], operation.inputs[1 - side]
+            if constant.known is not None and _all_equal(constant.known, number):
+                return other if _keeps(other, constant, operation.output) else "the constant broadcasts the other input"
+        return None
+
+    return rule
+
+
+def _all_equal(array: np.ndarray, number: float) -> bool:
+    if array.dtype.kind not in "fiu" or not array.size:
+        return False
+    wanted = array.dtype.type(number)
+    return bool((array == wanted).all()) and (array.dtype.kind != "f" or bool((np.signbit(array) == np.signbit(wanted)).all()))
+
+
+def _keeps(other: Value, constant: Value, output: Value) -> bool:
+    """Whether the result has the shape of ``other``, whatever that will be."""
+    if output.fact.element is not other.fact.element:
+        return False
+    if _same_shape(other, output):
+        return True
+    shape, rank = constant.fact.shape or (), other.fact.rank
+    return rank is not None and len(shape) <= rank and all(size == 1 for size in shape)
+
+
+def _add(operation: Operation) -> Source:
+    element = operation.output.fact.element
+    return None if element is None else _neutral(-0.0 if element.is_float else 0, 0, 1)(operation)
+
+
+def _power(operation: Operation) -> Source:
+    element = operation.output.fact.element
+    return _neutral(1, 1)(operation) if element is not None and element.is_float else None
+
+
+def _idempotent(operation: Operation) -> Source:
+    before = _data(operation).producer
+    if before is None or before.definition is not operation.definition or before.chain is not None:
+        return None
+    return _data(operation) if before.attributes == operation.attributes else "it is applied twice with different attributes"
+
+
+_RULES: dict[str, Callable[[Operation], Source]] = {
+    "Identity": _data,
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Tile", "Split", "VariadicSplit"), _if_shape_is_kept),
+    **dict.fromkeys(IDEMPOTENT, _idempotent),
+    "Concat": _concat,
+    "Broadcast": _broadcast,
+    "Slice": _slice,
+    "StridedSlice": _slice,
+    "Pad": _pad,
+    "Transpose": _transpose,
+    "Interpolate": _interpolate,
+    "Convert": _convert,
+    "ConvertLike": _convert,
+    "Multiply": _neutral(1, 0, 1),
+    "Divide": _neutral(1, 1),
+    "Subtract": _neutral(0, 1),
+    "Add": _add,
+    "Power": _power,
+}

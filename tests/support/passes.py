@@ -1,0 +1,59 @@
+"""What passes leave of a model, and whether it still computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+import irexec
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.compile.graph import Graph
+from irexec.compile.lower import lower
+from irexec.compile.passes import PASSES, optimize
+from irexec.compile.rewriting import Rewriting
+from irexec.runtime.session import CompiledModel
+
+NAMES = tuple(one.name for one in PASSES)
+SETTINGS: tuple[bool | tuple[str, ...], ...] = (True, (), *((name,) for name in NAMES))
+"""What ``optimize`` may be besides False: all passes, none but fast kernels, each pass alone."""
+
+
+def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[Graph, Rewriting]:
+    """The compile graph after these passes (None: all), and what they reported."""
+    graph, rewriting = lower(model, infer_shapes(model), {}), Rewriting()
+    optimize(graph, rewriting, names)
+    return graph, rewriting
+
+
+def types(graph: Graph) -> list[str]:
+    """The types of the operations in order."""
+    return [operation.type for operation in graph.order()]
+
+
+def assert_agrees(
+    model: irexec.Model, feeds: Sequence[np.ndarray], names: bool | Collection[str], *, tolerance: float = 0, threads: int = 1
+) -> None:
+    """Every Result is what the reference kernels give: exactly, or up to a part of its largest value.
+
+    Args:
+        names: the passes that run; True for all.
+    """
+    expected = irexec.compile_model(model, optimize=False)(feeds)
+    actual = CompiledModel(model, optimize=names, threads=threads)(feeds)
+    for (name, e), a in zip(expected.items(), actual.values(), strict=True):
+        assert (a.shape, a.dtype) == (e.shape, e.dtype), name
+        if tolerance and e.dtype.kind == "f":
+            scale = np.abs(e[np.isfinite(e)]).max(initial=0)
+            np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance * max(float(scale), 1e-30), err_msg=name)
+        else:
+            np.testing.assert_array_equal(a, e, err_msg=name)
+
+
+def assert_same_signs(model: irexec.Model, feeds: Sequence[np.ndarray], names: Collection[str]) -> None:
+    """The passes change no sign, not even that of a zero; fast kernels may."""
+    expected = CompiledModel(model, optimize=())(feeds)
+    actual = CompiledModel(model, optimize=names)(feeds)
+    for e, a in zip(expected.values(), actual.values(), strict=True):
+        if e.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(e) & ~np.isnan(e))
