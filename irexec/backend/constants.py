@@ -15,6 +15,9 @@ from irexec.ir.facts import Fact
 
 T = TypeVar("T")
 
+AS_IT_IS = "as it is"
+"""The packing of a constant that is read without being changed."""
+
 
 class ConstantSource:
     """A constant whose value is computed when it is asked for, and not kept here.
@@ -108,7 +111,7 @@ class ConstantStore:
 
     def array(self, source: ConstantSource) -> np.ndarray:
         """The value itself, kept."""
-        return self.get([source], "as it is", lambda array: array)
+        return self.get([source], AS_IT_IS, lambda array: array)
 
     def holds(self, sources: Sequence[ConstantSource], packing: Hashable) -> bool:
         """Whether that packing is made already."""

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from irexec.cli import render
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.usage import is_given
 from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions
 from irexec.tools.infer import InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
@@ -121,21 +121,16 @@ def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...],
 
 def _check_usage(sources: Sequence[InputSource], output: str) -> None:
     """Refuse options that would do nothing: whoever gives them expects that they do."""
-    context = click.get_current_context()
-
-    def given(name: str) -> bool:
-        return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
     for name in ("labels", "axis"):
-        if given(name) and not given("topk"):
+        if is_given(name) and not is_given("topk"):
             raise click.UsageError(f"--{name} is for --topk, which is not given")
     reads_image = any(source.kind == "image" for source in sources)
     for name in ("layout", "mean", "scale", "bgr", "resize"):
         writes_image = output.lower().endswith(".png") and name != "resize"
-        if given(name) and not reads_image and not writes_image:
+        if is_given(name) and not reads_image and not writes_image:
             raise click.UsageError(f"--{name} is for images, and no -i is one ({', '.join(IMAGE_SUFFIXES)})")
     for name in ("rtol", "atol"):
-        if given(name) and not given("reference"):
+        if is_given(name) and not is_given("reference"):
             raise click.UsageError(f"--{name} is for --assert, which is not given")
 
 

@@ -12,9 +12,14 @@ from irexec.analysis.execution_graph import ExecutedLayer, description, executed
 from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
+from irexec.cli.plan import plan_document, show_report
 from irexec.cli.progress import progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.usage import refuse_without
+from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
+from irexec.tools.plan import plan
 from irexec.tools.weights import WeightLine, weights
 
 
@@ -24,22 +29,35 @@ from irexec.tools.weights import WeightLine, weights
 @click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")
 @click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
 @click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
+@click.option(
+    "--plan", "show_plan", is_flag=True, help="What would run: every step with its layers, kernel and memory, and what the passes did."
+)
+@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="For --plan: give an input this shape.")
+@click.option("--threads", type=click.IntRange(1), help="For --plan: how many threads would work on a step.")
+@click.option("-v", "--verbose", is_flag=True, help="For --plan: also all layers of each step, and why passes left layers as they are.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
-def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: bool, show_weights: bool, as_json: bool) -> None:
+def inspect(
+    model: str, weights_path: str | None, show_layers: bool, show_ops: bool, show_weights: bool, show_plan: bool,
+    shapes: tuple[ShapeOptions, ...], threads: int | None, verbose: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Show what MODEL (an .xml) consists of.
 
     MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
     """
+    if not show_plan:
+        refuse_without("plan", "shapes", "threads", "verbose")
     read = read_model(model, weights_path)
     if is_execution_graph(read):
-        if show_weights:
-            raise click.UsageError(f"{model} is an execution graph, which has no weights")
+        if show_weights or show_plan:
+            raise click.UsageError(f"{model} is an execution graph, which has no {'weights' if show_weights else 'plan'}")
         _execution_graph(model, read, show_layers, show_ops, as_json)
         return
     summary = summarize(read)
     constants = _weights(read, summary) if show_weights else None
+    planned = _plan(model, weights_path, shapes, threads) if show_plan else None
     if as_json:
-        render.as_json(_document(read, summary, show_layers, show_ops, constants))
+        document = _document(read, summary, show_layers, show_ops, constants)
+        render.as_json(document | ({} if planned is None else {"plan": plan_document(planned)}))
         return
     _summary(model, summary)
     if show_ops:
@@ -51,6 +69,14 @@ def inspect(model: str, weights_path: str | None, show_layers: bool, show_ops: b
     if constants is not None:
         render.line()
         _weight_table(constants)
+    if planned is not None:
+        render.line()
+        show_report(planned, verbose)
+
+
+def _plan(model: str, weights: str | None, shapes: tuple[ShapeOptions, ...], threads: int | None) -> PlanReport:
+    with render.progress(f"compiling {model}"):
+        return plan(model, weights, shapes_by_input(shapes, "--shape"), threads)
 
 
 def _weights(model: Model, summary: Summary) -> list[WeightLine]:

@@ -162,6 +162,7 @@ def table(
     whole: Iterable[int] = (),
     sentences: Iterable[int] = (),
     title: str | None = None,
+    hide_empty: bool = False,
 ) -> None:
     """A table that fits the terminal.
 
@@ -172,6 +173,7 @@ def table(
         whole: other columns that are never shortened, such as shapes.
         sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
         title: a line above the table.
+        hide_empty: leave out columns that are empty in every row.
     """
     numeric, fixed, prose = set(right), set(whole), set(sentences)
     columns = [
@@ -179,6 +181,10 @@ def table(
         for i, header in enumerate(headers)
     ]
     cells = [[_cell(value) for value in row] for row in rows]
+    if hide_empty:
+        used = [i for i in range(len(headers)) if any(row[i] for row in cells)]
+        headers, columns = [headers[i] for i in used], [columns[i] for i in used]
+        cells = [[row[i] for i in used] for row in cells]
     utf = _encodable("─…", sys.stdout) == "─…"
     bands = layout(columns, cells, _width())
     lines = [] if title is None else [Text(_visible(title))]

@@ -104,6 +104,8 @@ class _Planner:
             sources=sources,
             report=self.report,
             intermediate=sum(place_of(value, 0, None).size for value in written),
+            views=tuple(node for draft in drafts if storage.is_view(draft) for node in draft.operation.origins),
+            refusals=self.report.refusals_of(self.graph),
         )
 
     def _slot(self, value: Value) -> int:
@@ -170,6 +172,9 @@ class _Planner:
             types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
             bodies=bodies,
             state=None if operation.definition is None else _state(operation.definition),
+            facts=tuple(Fact(value.fact.element, value.fact.shape) for value in operation.outputs),
+            orders=tuple(value.order for value in operation.outputs),
+            chain=() if operation.chain is None else tuple(instruction.type for instruction in operation.chain.instructions),
         )
 
     def _body(self, body: LoweredBody) -> BodyPlan:

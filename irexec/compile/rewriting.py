@@ -53,6 +53,23 @@ class DerivedConstants:
             return found
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Why a pass left an operation as it is.
+
+    Attributes:
+        pass_name: the pass.
+        reason: a clause about the operation, "it ...".
+        type: of the operation.
+        layer: its name.
+    """
+
+    pass_name: str
+    reason: str
+    type: str
+    layer: str
+
+
 @dataclass
 class Report:
     """What the passes did.
@@ -64,6 +81,11 @@ class Report:
 
     applied: dict[str, int] = field(default_factory=dict)
     refusals: dict[Operation, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def refusals_of(self, graph: Graph) -> tuple[Refusal, ...]:
+        """The refusals of operations that are still in the graph."""
+        found = [(operation, reasons) for operation, reasons in self.refusals.items() if operation in graph]
+        return tuple(Refusal(name, reason, operation.type, operation.node.name) for operation, reasons in found for name, reason in reasons)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
-from irexec.compile.rewriting import Report
+from irexec.compile.rewriting import Refusal, Report
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
@@ -75,6 +75,8 @@ class Step:
         types: for ``check``, the element types of the inputs, and of constants all that is known.
         bodies: plans of the node's bodies, by the parameter that takes them.
         state: the parameter that takes the session's variables.
+        facts, orders: of the outputs, for reports: element type and shape, and how they lie in memory.
+        chain: for reports, the types of the element-wise operations that the kernel computes on its output.
     """
 
     node: Node
@@ -93,6 +95,9 @@ class Step:
     types: tuple[Element | Fact | None, ...] = ()
     bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
     state: str | None = None
+    facts: tuple[Fact, ...] = ()
+    orders: tuple[Order | None, ...] = ()
+    chain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +127,8 @@ class Plan:
         sources: the constants that the plan keeps alive.
         report: what the passes did.
         intermediate: bytes of all tensors between the steps together, for comparison with ``arena``.
+        views: the layers that need no step, since their outputs are views of other tensors.
+        refusals: why passes left operations of this graph as they are.
     """
 
     steps: tuple[Step, ...]
@@ -137,3 +144,5 @@ class Plan:
     sources: tuple[ConstantSource, ...] = ()
     report: Report = field(default_factory=Report)
     intermediate: int = 0
+    views: tuple[Node, ...] = ()
+    refusals: tuple[Refusal, ...] = ()

@@ -11,7 +11,7 @@ from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
-from irexec.ir.dims import admits, shape_text
+from irexec.ir.dims import admits, is_static, shape_text
 from irexec.ops.conversion import converted
 
 Inputs = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
@@ -55,6 +55,33 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
     if len(given) > len(ports):
         raise InputError(f"{len(given)} inputs are given, the model has {len(ports)}: {expected(ports)}")
     return list(enumerate(given))
+
+
+def bind_shapes(ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] | Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """One shape per input of the model, in order.
+
+    Args:
+        ports: the model's inputs.
+        given: shapes by name or position, or one shape for a model of one input. Inputs of static shape may be left out.
+
+    Raises:
+        InputError: there is no such input, a shape does not fit it, or one is missing.
+    """
+    if not isinstance(given, Mapping):
+        if len(ports) != 1:
+            raise InputError(f"one shape is given, but the model has {len(ports)} inputs: {expected(ports)}")
+        given = {0: given}
+    by_port = {find_port(ports, key).name: tuple(shape) for key, shape in given.items()}
+    shapes = []
+    for port in ports:
+        shape = by_port.get(port.name, port.shape)
+        if not is_static(shape) or shape is None:
+            raise InputError(f"no shape is given for input {port}")
+        sizes = tuple(map(int, shape))  # type: ignore[arg-type]
+        if not admits(port.shape, sizes):
+            raise InputError(f"shape {shape_text(sizes)} does not fit input {port}")
+        shapes.append(sizes)
+    return tuple(shapes)
 
 
 def checked(port: Port, value: Any, kind: str = "input", *, allow_cast: bool = False) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from irexec.analysis.model import Model, Port, brief, check_model, find_port, in
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.plan import Compilation, plan
+from irexec.compile.plan_report import PlanReport, describe_plan
 from irexec.compile.steps import Plan
 from irexec.errors import InputError, ModelError
 from irexec.ir import graph as ir
@@ -22,7 +23,7 @@ from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
-from irexec.runtime.inputs import Inputs, bind_inputs
+from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.outputs import Outputs
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.variables import VariableStates, variables_of
@@ -98,6 +99,28 @@ class CompiledModel:
     def output(self, key: str | int = 0) -> Port:
         """The output of a name or position; raises InputError if there is none."""
         return find_port(self.outputs, key, "output")
+
+    @property
+    def plan(self) -> PlanReport:
+        """What runs, step by step: printable. Of a model with dynamic inputs it is the plan for inputs of any shape; see plan_for."""
+        return self._report(())
+
+    def plan_for(self, shapes: Mapping[str | int, Sequence[int]] | Sequence[int]) -> PlanReport:
+        """What runs for inputs of these shapes.
+
+        Args:
+            shapes: by name or position of the input, or one shape for a model of one input. Inputs of static shape may be left out.
+
+        Raises:
+            InputError: a shape does not fit its input, or one is missing.
+            NodeError: the graph cannot take the shapes.
+        """
+        return self._report(bind_shapes(self.inputs, shapes))
+
+    def _report(self, shapes: InputShapes) -> PlanReport:
+        key = () if self._is_static else shapes
+        made = self._plans.get((key, None), lambda: self._make(key, None))
+        return describe_plan(made, self.model, self._compilation.store)
 
     @property
     def inference(self) -> Inference:

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
-from irexec.analysis.model import Model, expected
+from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.ir.dims import PartialShape, shape_text
+from irexec.ir.dims import PartialShape
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
@@ -25,6 +25,7 @@ from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
+from irexec.tools.shapes import refused, reshape
 
 _WARNINGS_SHOWN = 10
 
@@ -180,8 +181,7 @@ def _model(path: str, options: InferOptions) -> Model:
     model = read_model(path, options.weights)
     if options.strict:
         _refuse_errors(model)
-    if options.shapes:
-        _reshape(model, options.shapes)
+    reshape(model, options.shapes or {}, tolerant=True)
     return model
 
 
@@ -215,12 +215,6 @@ def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
         messages.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
 
 
-def _reshape(model: Model, shapes: Mapping[str | None, PartialShape]) -> None:
-    if None in shapes and len(model.inputs) != 1:
-        raise InputError(f"--shape {shape_text(shapes[None])} names no input: the model has {expected(model.inputs)}")
-    model.reshape({0 if name is None else name: shape for name, shape in shapes.items()}, tolerant=True)
-
-
 def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOptions) -> None:
     """Raise the error of a layer that cannot be run; with --shape it is the shapes that do not fit."""
     try:
@@ -228,8 +222,7 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
     except NodeError as error:
         if not options.shapes:
             raise
-        given = " ".join(f"--shape {name or ''}{shape_text(shape)}" for name, shape in options.shapes.items())
-        raise InputError(f"the model does not take {given}: {error}") from None
+        raise refused(options.shapes, error) from None
 
 
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:

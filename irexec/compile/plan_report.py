@@ -1,0 +1,231 @@
+"""A plan as people and programs read it: one row for each step, and what the passes did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.text_table import aligned, amount
+from irexec.backend.constants import AS_IT_IS, ConstantStore
+from irexec.backend.kernel import Order
+from irexec.compile.rewriting import Refusal
+from irexec.compile.steps import Plan, Step
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step.
+
+    Attributes:
+        number: its position among the steps of its plan, from 1.
+        path: the names of the bodies that it is in, each with a slash behind it.
+        layers: the names of the layers that it computes; a layer that was replaced by several steps is in each of them.
+        type: of the operation; "Chain" for element-wise operations that no other operation feeds.
+        chain: the element-wise operations that are computed with it, in order.
+        algorithm: of the kernel; "reference" for the reference kernel, "by shape" where one is selected for each run.
+        order: the axes of the first output from the outermost to the innermost in memory; None for C order.
+        output: element type and shape of the first output.
+        bytes: of all outputs; None where a shape or type is not known.
+    """
+
+    number: int
+    path: str
+    layers: tuple[str, ...]
+    type: str
+    chain: tuple[str, ...]
+    algorithm: str
+    order: Order | None
+    output: str
+    bytes: int | None
+
+    @property
+    def operation(self) -> str:
+        """The operation and the chain that is computed with it."""
+        return "+".join([self.type, *self.chain] if self.type != "Chain" else self.chain)
+
+    @property
+    def layout(self) -> str:
+        """The order as text, such as "0231"; empty for C order."""
+        return "" if self.order is None else "".join(map(str, self.order))
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a pass left some operations as they are, and the layers in question."""
+
+    pass_name: str
+    reason: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What a compiled model runs for certain input shapes.
+
+    Attributes:
+        name: of the model.
+        steps: in the order in which they run, those of a body after the step that has it.
+        layers: how many layers of the model are computed; Parameters, Constants and Results are not counted.
+        computed: how many of these are in a step.
+        viewed: how many others are views of other tensors, which need no step.
+        passes: what the passes changed, by their names.
+        refusals: why passes left operations as they are.
+        threads: how many threads work on a step.
+        arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
+        intermediate: bytes of all these tensors together, if each had memory of its own.
+        packed: bytes that kernels have made of constants, for all plans of the compiled model.
+        kept: bytes of constants that steps read as they are.
+    """
+
+    name: str
+    steps: tuple[StepRow, ...]
+    layers: int
+    computed: int
+    viewed: int
+    passes: dict[str, int]
+    refusals: tuple[Refusal, ...]
+    threads: int
+    arena: int
+    intermediate: int
+    packed: int
+    kept: int
+
+    def reasons(self) -> list[Reason]:
+        """The refusals with the same pass and reason together, the most frequent first."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for refusal in self.refusals:
+            found.setdefault((refusal.pass_name, refusal.reason), []).append(refusal.layer)
+        reasons = [Reason(name, reason, tuple(layers)) for (name, reason), layers in found.items()]
+        return sorted(reasons, key=lambda reason: -len(reason.layers))
+
+    @property
+    def removed(self) -> int:
+        """How many layers are neither in a step nor views: computed while the model was compiled, or not needed."""
+        return self.layers - self.computed - self.viewed
+
+    def __repr__(self) -> str:
+        return f"<PlanReport {self.name!r}: {len(self.steps)} steps for {self.layers} layers>"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(HEADERS, [cells(row) for row in self.steps], RIGHT), "", *totals(self)])
+
+
+HEADERS = ("step", "layers", "operation", "algorithm", "layout", "output", "size")
+RIGHT = (0, 6)
+
+
+def cells(row: StepRow) -> tuple[str, ...]:
+    """The cells of a row; of several layers the first is named, and how many more there are."""
+    more = f" +{len(row.layers) - 1}" if len(row.layers) > 1 else ""
+    size = "?" if row.bytes is None else amount(row.bytes)
+    return str(row.number), f"{row.path}{row.layers[0]}{more}", row.operation, row.algorithm, row.layout, row.output, size
+
+
+def totals(report: PlanReport) -> list[str]:
+    """The lines below the table: what became of the layers, what the passes did, and memory."""
+    threads = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
+    lines = [f"{len(report.steps)} steps for {report.layers} layers, {threads}"]
+    if report.viewed or report.removed:
+        lines.append(f"{report.viewed} layers are views of other tensors, {report.removed} were computed when compiling or are not needed")
+    lines += [f"pass {name!r}: {count} change{'' if count == 1 else 's'}" for name, count in report.passes.items()]
+    lines.append(f"arena {amount(report.arena)}, workspace included; all intermediate tensors together {amount(report.intermediate)}")
+    lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
+    return lines
+
+
+_NO_COMPUTATION = ("Parameter", "Constant", "Result")
+
+
+def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
+    """The report of a plan of ``model`` whose constants are in ``store``."""
+    graphs = list(_plans(plan, model))
+    computed = {node for one, _ in graphs for step in one.steps for node in step.origins}
+    viewed = {node for one, _ in graphs for node in one.views} - computed
+    layers = {node for _, graph in graphs for node in graph.nodes if node.type not in _NO_COMPUTATION}
+    packed, kept = _constant_bytes(store)
+    return PlanReport(
+        name=model.name,
+        steps=tuple(_rows(plan, "")),
+        layers=len(layers),
+        computed=len(layers & computed),
+        viewed=len(layers & viewed),
+        passes=dict(plan.report.applied),
+        refusals=tuple(dict.fromkeys(refusal for one, _ in graphs for refusal in one.refusals)),
+        threads=plan.threads,
+        arena=_arena(plan),
+        intermediate=sum(one.intermediate for one, _ in graphs),
+        packed=packed,
+        kept=kept,
+    )
+
+
+def _plans(plan: Plan, graph: Graph) -> Iterator[tuple[Plan, Graph]]:
+    """The plan and those of bodies, each with its graph."""
+    yield plan, graph
+    for step in plan.steps:
+        for body in step.bodies.values():
+            yield from _plans(body.plan, body.body.graph)
+
+
+def _arena(plan: Plan) -> int:
+    """Bytes of the plan's arena and of those that its bodies need meanwhile."""
+    return plan.arena + max((_arena(body.plan) for step in plan.steps for body in step.bodies.values()), default=0)
+
+
+def _rows(plan: Plan, path: str) -> Iterator[StepRow]:
+    for number, step in enumerate(plan.steps, 1):
+        yield _row(number, step, path)
+        for name, body in step.bodies.items():
+            yield from _rows(body.plan, f"{path}{step.node.name}/{name}/")
+
+
+def _row(number: int, step: Step, path: str) -> StepRow:
+    return StepRow(
+        number=number,
+        path=path,
+        layers=tuple(node.name for node in step.origins),
+        type=step.type,
+        chain=step.chain,
+        algorithm=step.algorithm,
+        order=step.orders[0] if step.orders else None,
+        output=str(step.facts[0]) if step.facts else "",
+        bytes=_bytes(step.facts),
+    )
+
+
+def _bytes(facts: Sequence[Fact]) -> int | None:
+    """Bytes of arrays of these facts; None if one of them is not known."""
+    total = 0
+    for fact in facts:
+        if fact.element is None or fact.shape is None or not fact.is_static:
+            return None
+        total += math.prod(map(int, fact.shape)) * np.dtype(fact.element.carrier).itemsize  # type: ignore[arg-type]
+    return total
+
+
+def _constant_bytes(store: ConstantStore) -> tuple[int, int]:
+    """Bytes of what kernels made of constants, and of constants as they are; memory that several share counts once."""
+    buffers: dict[bool, dict[int, int]] = {True: {}, False: {}}
+    for packing, made in store.made():
+        for array in _arrays(made):
+            whole = array if not isinstance(array.base, np.ndarray) else array.base
+            buffers[packing == AS_IT_IS][id(whole)] = array.nbytes
+    return sum(buffers[False].values()), sum(buffers[True].values())
+
+
+def _arrays(made: Any) -> Iterator[np.ndarray]:
+    """The arrays in what a kernel made of constants: an array, or arrays in containers and objects."""
+    if isinstance(made, np.ndarray):
+        yield made
+    elif isinstance(made, tuple | list):
+        for part in made:
+            yield from _arrays(part)
+    elif is_dataclass(made):
+        for field in fields(made):
+            yield from _arrays(getattr(made, field.name))

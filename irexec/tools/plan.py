@@ -1,0 +1,32 @@
+"""The plan of a model for certain input shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irexec.api import read_model
+from irexec.compile.plan_report import PlanReport
+from irexec.ir.dims import PartialShape
+from irexec.runtime.session import CompiledModel
+from irexec.tools.shapes import reshape
+
+
+def plan(
+    path: str, weights: str | None = None, shapes: Mapping[str | None, PartialShape] | None = None, threads: int | None = None
+) -> PlanReport:
+    """Compile a model and describe what would run.
+
+    Args:
+        path: the .xml.
+        weights: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for inputs of
+            any shape.
+        threads: as for CompiledModel.
+
+    Raises:
+        InputError: the model does not take the shapes.
+        ModelError, NodeError, UnsupportedError: the model cannot be read or compiled.
+    """
+    model = read_model(path, weights)
+    reshape(model, shapes or {})
+    return CompiledModel(model, threads=threads).plan

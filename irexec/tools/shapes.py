@@ -1,0 +1,37 @@
+"""The shapes that a command line gives to inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irexec.analysis.model import Model, expected
+from irexec.errors import InputError, NodeError
+from irexec.ir.dims import PartialShape, shape_text
+
+Shapes = Mapping[str | None, PartialShape]
+"""Shapes by the names of inputs; None is the only input."""
+
+
+def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
+    """Give inputs new shapes.
+
+    Args:
+        tolerant: leave layers that cannot take the shapes as they are declared.
+
+    Raises:
+        InputError: there is no such input, a shape has no name where there are several, or the model does not take the shapes.
+    """
+    if not shapes:
+        return
+    if None in shapes and len(model.inputs) != 1:
+        raise InputError(f"--shape {shape_text(shapes[None])} names no input: the model has {expected(model.inputs)}")
+    try:
+        model.reshape({0 if name is None else name: shape for name, shape in shapes.items()}, tolerant=tolerant)
+    except NodeError as error:
+        raise refused(shapes, error) from None
+
+
+def refused(shapes: Shapes, error: NodeError) -> InputError:
+    """The error of a model that does not take the shapes."""
+    given = " ".join(f"--shape {name or ''}{shape_text(shape)}" for name, shape in shapes.items())
+    return InputError(f"the model does not take {given}: {error}")
