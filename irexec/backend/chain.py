@@ -123,9 +123,7 @@ class Chain:
         staged = self.passes > _FEW_PASSES and not out.flags.c_contiguous
         program = self._programs.get((shared, staged)) or self._program(shared, staged)
         mark = scratch.mark()
-        arrays = [out]
-        for dtype in program.temporaries:
-            arrays.append(scratch.take(out.shape, dtype))
+        arrays = [out, *[scratch.take(out.shape, dtype) for dtype in program.temporaries]]
         inner = scratch.mark()
         registers = [*arguments]
         for function, target, sources in program.steps:
@@ -190,9 +188,9 @@ class _Schedule:
         return last < i or (last == i and instruction.in_place)
 
 
-# Rows of at most so many elements are put together, to about so many.
-_NARROW = 128
-_WIDENED = 512
+# Rows of at most so many elements are put together, to about so many; with longer ones that takes more time than it saves.
+_NARROW = 12
+_WIDENED = 1024
 # Bytes of repeated operands.
 _TILES = 1 << 16
 
@@ -203,10 +201,11 @@ def run_block(chain: Chain, scratch: Scratch, out: np.ndarray, arguments: Sequen
     Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row than on its
     elements. So several rows become one, and the operand is repeated.
     """
-    if 1 < out.shape[-1] <= _NARROW and out.size > _WIDENED and out.flags.c_contiguous:
-        rows = out.size // out.shape[-1]
+    width = out.shape[-1] if out.ndim else 1
+    if 1 < width <= _NARROW and out.size > _WIDENED and out.flags.c_contiguous:
+        rows = out.size // width
         operands = [_by_rows(argument, out, rows) for argument in arguments]
-        if any(operand is not None and operand.shape == (1, out.shape[-1]) for operand in operands):
+        if any(operand is not None and operand.shape == (1, width) for operand in operands):
             known = [operand for operand in operands if operand is not None]
             if len(known) == len(operands):
                 _run_rows(chain, scratch, out.reshape(rows, -1), known, shared)

@@ -41,7 +41,7 @@ class _Layout:
         ranked: for each tensor its shape with as many axes as the output has, None if it has them.
         order: the axes of the output from the outermost to the innermost in memory; None for C order.
         merged: for each tensor the shape with merged axes, each of size 1 or full.
-        blocks: for each block the index of each tensor; empty if the output is one block.
+        blocks: for each block the index of each tensor.
     """
 
     ranked: tuple[_Shape | None, ...]
@@ -78,7 +78,7 @@ def _layout(shapes: tuple[_Shape, ...], strides: tuple[_Shape, ...], elements: i
     merged = tuple(tuple(math.prod(shape[axis] for axis in group) for group in groups) or (1,) for shape in ranked)
     changed = tuple(None if full == shape else full for full, shape in zip(ranked, shapes, strict=True))
     blocks = tuple(tuple(_fitted(index, shape) for shape in merged) for index in _blocks(merged[0], elements))
-    return _Layout(changed, None if order == tuple(range(rank)) else order, merged, blocks if len(blocks) > 1 else ())
+    return _Layout(changed, None if order == tuple(range(rank)) else order, merged, blocks)
 
 
 def _merge(shape: _Shape, strides: _Shape, outer: int, inner: int) -> bool:
@@ -175,17 +175,18 @@ def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.nd
     _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
 
 
-def _run(chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Shared, context: Context, elements: int, piece: int) -> None:
-    if out.size == 0:
+def _run(
+    chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Shared, context: Context, elements: int, piece: int
+) -> None:
+    if out.size <= elements and out.flags.c_contiguous and all([array.flags.c_contiguous for array in inputs]):
+        # NumPy itself sees axes of contiguous arrays as one.
+        own = shared if isinstance(shared, tuple) else (shared,)
+        run_block(chain, context.scratch(), out, [out if i in own else array for i, array in enumerate(inputs)], shared)
         return
     arrays = [out, *inputs]
     layout = _layout(tuple([array.shape for array in arrays]), tuple([array.strides for array in arrays]), elements)
     views = layout.views(arrays)
-    own = {i + 1 for i in (shared if isinstance(shared, tuple) else (shared,))}
-    if not layout.blocks:
-        target = views[0]
-        run_block(chain, context.scratch(), target, [target if i in own else view for i, view in enumerate(views) if i], shared)
-        return
+    own = tuple([i + 1 for i in (shared if isinstance(shared, tuple) else (shared,))])
     blocks = layout.blocks
 
     def run_piece(index: int, scratch: Scratch) -> None:
