@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -117,22 +117,32 @@ class Chain:
             arguments: a block of each input, of shapes that broadcast to that of ``out``.
             shared: the input that ``out`` is the memory of, which must be the same array object; -1 if it is none's.
         """
-        if out.size == 0:
-            return
-        # The rows of a strided block cost time in every function, so that only the first and the last one see them.
-        staged = self.passes > _FEW_PASSES and not out.flags.c_contiguous
-        program = self._programs.get((shared, staged)) or self._program(shared, staged)
-        mark = scratch.mark()
-        arrays = [out, *[scratch.take(out.shape, dtype) for dtype in program.temporaries]]
-        inner = scratch.mark()
-        registers = [*arguments]
-        for function, target, sources in program.steps:
-            result = arrays[target]
-            function(scratch, result, *[registers[source] for source in sources])
-            registers.append(result)
-            scratch.release(inner)
-        if program.copies:
-            np.copyto(out, registers[-1])
+        self.run_blocks(scratch, ((out, arguments),), shared)
+
+    def run_blocks(self, scratch: Scratch, blocks: Iterable[tuple[np.ndarray, Sequence[np.ndarray]]], shared: Shared = -1) -> None:
+        """``run`` for several blocks: the output and the arguments of each. Blocks of one shape share what is prepared for them."""
+        mark = inner = scratch.mark()
+        shape: tuple[int, ...] | None = None
+        for out, arguments in blocks:
+            if out.shape != shape:
+                shape = out.shape
+                # The rows of a strided block cost time in every function, so that only the first and the last one see them.
+                staged = self.passes > _FEW_PASSES and not out.flags.c_contiguous
+                program = self._programs.get((shared, staged)) or self._program(shared, staged)
+                scratch.release(mark)
+                temporaries = [scratch.take(shape, dtype) for dtype in program.temporaries]
+                inner = scratch.mark()
+                if out.size == 0:
+                    break
+            arrays = [out, *temporaries]
+            registers = [*arguments]
+            for function, target, sources in program.steps:
+                result = arrays[target]
+                function(scratch, result, *[registers[source] for source in sources])
+                registers.append(result)
+                scratch.release(inner)
+            if program.copies:
+                np.copyto(out, registers[-1])
         scratch.release(mark)
 
     def _program(self, shared: Shared, staged: bool) -> _Program:
@@ -195,20 +205,25 @@ _WIDENED = 1024
 _TILES = 1 << 16
 
 
+def has_short_rows(array: np.ndarray) -> bool:
+    """Whether ``run_block`` may do more than ``Chain.run`` for blocks of the array."""
+    return array.ndim > 0 and 1 < array.shape[-1] <= _NARROW
+
+
 def run_block(chain: Chain, scratch: Scratch, out: np.ndarray, arguments: Sequence[np.ndarray], shared: Shared = -1) -> None:
     """``chain.run`` on a block whose rows may be short.
 
     Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row than on its
     elements. So several rows become one, and the operand is repeated.
     """
-    width = out.shape[-1] if out.ndim else 1
-    if 1 < width <= _NARROW and out.size > _WIDENED and out.flags.c_contiguous:
+    if has_short_rows(out) and out.size > _WIDENED and out.flags.c_contiguous:
+        width = out.shape[-1]
         rows = out.size // width
         operands = [_by_rows(argument, out, rows) for argument in arguments]
         if any(operand is not None and operand.shape == (1, width) for operand in operands):
             known = [operand for operand in operands if operand is not None]
             if len(known) == len(operands):
-                _run_rows(chain, scratch, out.reshape(rows, -1), known, shared)
+                _run_rows(chain, scratch, out.reshape(rows, width), known, shared)
                 return
     chain.run(scratch, out, arguments, shared)
 

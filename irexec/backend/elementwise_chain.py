@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.backend.chain import Chain, Shared, run_block
+from irexec.backend.chain import Chain, Shared, has_short_rows, run_block
 from irexec.backend.kernel import Context, Kernel, Order
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 
-# Elements of a block: of a chain with little data, and at least.
-_BLOCK = 1 << 15
-_SMALLEST_BLOCK = 1 << 12
-# Bytes of all arrays of a block together, which stay in a cache of 2 MiB.
+# Elements of a block: of a chain that goes over its output once, of another one, and at least.
+_SINGLE_PASS, _BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 16, 1 << 12
+# Bytes of all arrays of a block together, which stay in a cache of 1 or 2 MiB.
 _CACHED = 3 << 18
 # Nanoseconds for an element: of an addition in cache, of a byte that comes from memory, of an input that lies in another order.
 _PASS, _BYTE, _REORDERED = 0.14, 0.03, 1.0
+_FEW_PASSES = 2.5
 # Nanoseconds: of work that is not split, of the work that a thread takes at once, of a run without any work.
 _UNSPLIT, _PIECE, _OVERHEAD = 100_000, 60_000, 3_000
 
@@ -153,6 +153,8 @@ class ChainKernel(Kernel):
 
 def block_elements(chain: Chain) -> int:
     """Elements of a block with which all arrays that a chain works on stay in cache."""
+    if len(chain.instructions) == 1 and chain.instructions[0].temporaries == 0 and chain.passes < _FEW_PASSES:
+        return _SINGLE_PASS
     size = chain.inputs * chain.dtype.itemsize + chain.result.itemsize + chain.workspace(1 << 10) / (1 << 10)
     return int(min(_BLOCK, max(_SMALLEST_BLOCK, _CACHED / size)))
 
@@ -175,10 +177,8 @@ def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.nd
     _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
 
 
-def _run(
-    chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Shared, context: Context, elements: int, piece: int
-) -> None:
-    if out.size <= elements and out.flags.c_contiguous and all([array.flags.c_contiguous for array in inputs]):
+def _run(chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Shared, context: Context, elements: int, piece: int) -> None:
+    if out.size <= elements and out.flags.c_contiguous and all(array.flags.c_contiguous for array in inputs):
         # NumPy itself sees axes of contiguous arrays as one.
         own = shared if isinstance(shared, tuple) else (shared,)
         run_block(chain, context.scratch(), out, [out if i in own else array for i, array in enumerate(inputs)], shared)
@@ -189,10 +189,15 @@ def _run(
     own = tuple([i + 1 for i in (shared if isinstance(shared, tuple) else (shared,))])
     blocks = layout.blocks
 
+    narrow = has_short_rows(views[0])
+
     def run_piece(index: int, scratch: Scratch) -> None:
-        for block in blocks[index * piece : (index + 1) * piece]:
-            target = views[0][block[0]]
-            arguments = [target if i in own else views[i][block[i]] for i in range(1, len(views))]
-            run_block(chain, scratch, target, arguments, shared)
+        part = blocks[index * piece : (index + 1) * piece]
+        arguments = ((target := views[0][i[0]], [target if k in own else views[k][i[k]] for k in range(1, len(views))]) for i in part)
+        if narrow:
+            for out, given in arguments:
+                run_block(chain, scratch, out, given, shared)
+        else:
+            chain.run_blocks(scratch, arguments, shared)
 
     context.parallel(-(-len(blocks) // piece), run_piece)
