@@ -22,6 +22,7 @@ import numpy as np
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting, create
 from irexec.dtypes.elements import F32, F64, I64
+from irexec.errors import OpError
 
 TOLERANCE = 2e-6
 """The relative error of a constant: float32 and the digits that frameworks write."""
@@ -57,6 +58,7 @@ Found = Iterator[Match]
 
 _PRODUCTS = frozenset({"Multiply", "Divide", "Negative"})
 _SUMS = frozenset({"Add", "Subtract"})
+_SYMMETRIC = frozenset({"Maximum", "Minimum", "SquaredDifference"})
 
 
 class Pattern:
@@ -144,7 +146,7 @@ class Constant(Pattern):
 
 @dataclass(frozen=True, eq=False)
 class Call(Pattern):
-    """The first output of an operation; its operands in the given order."""
+    """The first output of an operation; its operands in the given order, or any where that does not matter."""
 
     types: frozenset[str]
     operands: tuple[Pattern, ...]
@@ -160,6 +162,8 @@ class Call(Pattern):
             return
         if all(operation.attributes.get(name) == wanted for name, wanted in self.attributes.items()):
             yield from _match_all(self.operands, operation.inputs, found.through(operation))
+            if operation.type in _SYMMETRIC:
+                yield from _match_all(self.operands, operation.inputs[::-1], found.through(operation))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,7 +417,7 @@ class Rule:
     Attributes:
         name: what is recognised, for reports.
         pattern: of the value that is replaced.
-        replace: makes the replacement, or says why it does not.
+        replace: makes the replacement, or says why it does not; operations that it made in vain are removed after the pass.
     """
 
     name: str
@@ -440,7 +444,7 @@ def _apply(graph: Graph, rewriting: Rewriting, rule: Rule, operation: Operation)
     if _leaks(graph, match, operation):
         made: Value | str = "a value inside is read elsewhere"
     else:
-        made = rule.replace(Replacement(graph, match, operation, rewriting))
+        made = _replacement(rule, Replacement(graph, match, operation, rewriting))
     if isinstance(made, Value) and made.fact.shape != operation.output.fact.shape:
         made = f"the result would be {made.fact}, not {operation.output.fact}"
     if isinstance(made, str):
@@ -452,6 +456,13 @@ def _apply(graph: Graph, rewriting: Rewriting, rule: Rule, operation: Operation)
             graph.remove(inside)
     rewriting.applied()
     return True
+
+
+def _replacement(rule: Rule, found: Replacement) -> Value | str:
+    try:
+        return rule.replace(found)
+    except OpError as error:
+        return str(error)
 
 
 def _leaks(graph: Graph, match: Match, root: Operation) -> bool:

@@ -11,6 +11,8 @@ from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.recognise_activations import recognise_activations
+from irexec.compile.passes.recognise_attention import recognise_attention
+from irexec.compile.passes.recognise_normalizations import recognise_normalizations
 from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.passes.remove_no_ops import remove_no_ops
 from irexec.compile.rewriting import Rewriting, bodies
@@ -32,6 +34,8 @@ PASSES = (
     Pass("merge duplicates", merge_duplicates),
     Pass("recognise sequences", recognise_sequences),
     Pass("recognise activations", recognise_activations),
+    Pass("recognise normalizations", recognise_normalizations),
+    Pass("recognise attention", recognise_attention),
     Pass("fuse element-wise chains", fuse_elementwise),
     Pass("choose layouts", choose_layouts),
 )

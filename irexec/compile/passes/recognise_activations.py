@@ -17,7 +17,6 @@ x = value("x")
 _SHIFTED = either(
     call("Clamp", x + 3, min=0.0, max=6.0),
     call("Minimum", call("Relu", x + 3), 6),
-    call("Minimum", 6, call("Relu", x + 3)),
     call("Minimum", call("Maximum", x + 3, 0), 6),
 )
 _TANH = call("Tanh", math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))

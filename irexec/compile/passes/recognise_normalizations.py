@@ -1,0 +1,85 @@
+"""Recognise normalizations written in primitives: layer normalization as MVN, root mean square and L2 as NormalizeL2, Softmax, LogSoftmax.
+
+The scale and shift that follow a normalization stay as they are, and join its chain.
+"""
+
+from __future__ import annotations
+
+import math
+
+from irexec.compile.graph import Graph, Value
+from irexec.compile.pattern import Pattern, Replacement, Rule, apply_rules, array, call, either, number, root, value
+from irexec.compile.rewriting import Rewriting
+
+x, axes, eps = value("x"), array("axes"), number("eps")
+
+
+def _reduced(type: str, data: Pattern) -> Pattern:
+    return call(type, data, axes, keep_dims=True)
+
+
+def _over_root(data: Pattern, radicand: Pattern) -> Pattern:
+    """data / sqrt(radicand) in its spellings."""
+    return either(data / root(radicand), data * (1 / root(radicand)), data * call("Power", radicand, -0.5))
+
+
+_MEAN = _reduced("ReduceMean", x)
+_CENTERED = x - _MEAN
+_VARIANCE = _reduced("ReduceMean", either(_CENTERED**2, call("SquaredDifference", x, _MEAN)))
+_SQUARES = _reduced("ReduceSum", x**2)
+_NORM = either(root(_SQUARES), _reduced("ReduceL2", x))
+_SHIFTED = x - _reduced("ReduceMax", x)
+_EXPONENTIALS = call("Exp", _SHIFTED)
+
+
+def _mvn(found: Replacement, eps_mode: str) -> Value | str:
+    match = found.match
+    return found.emit("MVN", "opset6", match["x"], _axes(found), normalize_variance=True, eps=match.number("eps"), eps_mode=eps_mode)
+
+
+def _root_mean_square(found: Replacement) -> Value | str:
+    """x / sqrt(mean of squares + eps) is x * sqrt(n) / sqrt(sum of squares + n * eps)."""
+    data = found.match["x"]
+    shape = data.fact.shape
+    sizes = [] if shape is None else [shape[int(axis)] for axis in found.match.constants["axes"].reshape(-1)]
+    known = [size for size in sizes if isinstance(size, int)]
+    if not sizes or len(known) != len(sizes):
+        return "the number of elements of a mean is not known"
+    count = math.prod(known)
+    normalized = found.emit("NormalizeL2", "opset1", data, _axes(found), eps=count * found.match.number("eps"), eps_mode="add")
+    return found.emit("Multiply", "opset1", normalized, found.scalar(math.sqrt(count), like=data))
+
+
+def _l2(found: Replacement, eps_mode: str, power: int) -> Value | str:
+    limit = found.match.number("eps") ** power
+    if limit < 1e-37:
+        return f"eps {found.match.number('eps'):g} is too small for the square of float32"
+    return found.emit("NormalizeL2", "opset1", found.match["x"], _axes(found), eps=limit, eps_mode=eps_mode)
+
+
+def _softmax(found: Replacement, type: str, version: str) -> Value | str:
+    axis = found.match.constants["axes"]
+    if axis.size != 1:
+        return f"it is over {axis.size} axes"
+    return found.emit(type, version, found.match["x"], axis=int(axis.reshape(-1)[0]))
+
+
+def _axes(found: Replacement) -> Value:
+    return found.indexes(*map(int, found.match.constants["axes"].reshape(-1)))
+
+
+RULES = (
+    Rule("MVN", _over_root(_CENTERED, _VARIANCE + eps), lambda found: _mvn(found, "inside_sqrt")),
+    Rule("MVN", _CENTERED / (root(_VARIANCE) + eps), lambda found: _mvn(found, "outside_sqrt")),
+    Rule("root mean square", _over_root(x, _reduced("ReduceMean", x**2) + eps), _root_mean_square),
+    Rule("NormalizeL2", _over_root(x, _SQUARES + eps), lambda found: _l2(found, "add", 1)),
+    Rule("NormalizeL2", x / root(call("Maximum", _SQUARES, eps)), lambda found: _l2(found, "max", 1)),
+    Rule("NormalizeL2", x / call("Maximum", _NORM, eps), lambda found: _l2(found, "max", 2)),
+    Rule("Softmax", _EXPONENTIALS / _reduced("ReduceSum", _EXPONENTIALS), lambda found: _softmax(found, "Softmax", "opset8")),
+    Rule("LogSoftmax", _SHIFTED - call("Log", _reduced("ReduceSum", _EXPONENTIALS)), lambda found: _softmax(found, "LogSoftmax", "opset5")),
+)
+
+
+def recognise_normalizations(graph: Graph, rewriting: Rewriting) -> None:
+    """Replace each by the operation itself."""
+    apply_rules(graph, rewriting, RULES)
