@@ -80,10 +80,11 @@ class _Planner:
 
     def plan(self) -> Plan:
         drafts = [self._draft(operation) for operation in self.graph.order()]
-        storage = lay_out(self.graph, drafts, self.compilation.threads)
+        storage = lay_out(self.graph, drafts, self.compilation.threads, self.compilation.optimize is not False)
         planned = [draft for draft in drafts if not storage.is_view(draft)]
         frees = self._frees(planned, storage)
-        steps = tuple(self._step(draft, storage, frees.get(draft, [])) for draft in planned)
+        late = self._late(planned, storage)
+        steps = tuple(self._step(draft, storage, frees.get(draft, []), late) for draft in planned)
         targets = tuple(self._slot(value) for value in self.graph.targets)
         aliases = self._aliases(storage)
         sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
@@ -99,6 +100,7 @@ class _Planner:
             copied=self._copied(storage),
             places=tuple(place_of(v, self.slots[v], buffer.offset) for v, buffer in storage.buffers.items() if v in self.slots),
             aliases=aliases,
+            late_aliases=tuple(alias for value in self.graph.inputs for alias in late.get(value, ())),
             arena=storage.arena,
             threads=self.compilation.threads,
             sources=sources,
@@ -133,6 +135,15 @@ class _Planner:
             Alias(self.slots[value], self.slots[source], view) for value, (source, view) in storage.views.items() if value in self.slots
         )
 
+    def _late(self, planned: Sequence[Draft], storage: Storage) -> dict[Value, list[Alias]]:
+        """The views to be made in each run, of those that a step reads or that are asked for, by the value viewed."""
+        read = self.targets.union(*(draft.operation.inputs for draft in planned))
+        late: dict[Value, list[Alias]] = {}
+        for value, (root, view) in storage.late.items():
+            if value in read:
+                late.setdefault(root, []).append(Alias(self._slot(value), self._slot(root), view))
+        return late
+
     def _frees(self, planned: Sequence[Draft], storage: Storage) -> dict[Draft, list[Value]]:
         """For each step the values whose last use it is, of those that have memory of their own."""
         last: dict[Value, Draft] = {}
@@ -145,7 +156,7 @@ class _Planner:
             frees.setdefault(draft, []).append(value)
         return frees
 
-    def _step(self, draft: Draft, storage: Storage, frees: Sequence[Value]) -> Step:
+    def _step(self, draft: Draft, storage: Storage, frees: Sequence[Value], late: dict[Value, list[Alias]]) -> Step:
         operation, kernel = draft.operation, draft.kernel
         bodies = {
             name: BodyPlan(b.node, b.body, plan_graph(b.graph, self.report, self.compilation)) for name, b in operation.bodies.items()
@@ -165,6 +176,7 @@ class _Planner:
             inputs=tuple(-1 if value is None else self._slot(value) for value in read),
             outputs=tuple(self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)),
             fresh=tuple(place_of(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh),
+            aliases=tuple(alias for value in operation.outputs for alias in late.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
             workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
             elements=_rounding(operation) if kernel is None else None,

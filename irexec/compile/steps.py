@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """A slot whose array is a view of another slot's, made once for each arena."""
+    """A slot whose array is a view of another slot's, made once for each arena, or in a run if that is memory of its own."""
 
     slot: int
     source: int
@@ -68,6 +68,7 @@ class Step:
         algorithm: for reports.
         inputs, outputs: slots; -1 for an input that is not read and an output that nobody reads.
         fresh: outputs that a kernel writes into memory of their own.
+        aliases: views of outputs that have memory of their own.
         frees: slots whose last use this is.
         workspace: offset in the arena and bytes for each thread.
         elements: for each output the element type it is to be rounded to; None where NumPy has it.
@@ -88,6 +89,7 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     fresh: tuple[Place, ...] = ()
+    aliases: tuple[Alias, ...] = ()
     frees: tuple[int, ...] = ()
     workspace: tuple[int, int] = (0, 0)
     elements: tuple[Element | None, ...] | None = None
@@ -122,6 +124,7 @@ class Plan:
         copied: for each target whether it may be memory of an input, a constant or another target.
         places: slots that lie in the arena.
         aliases: slots that are views of those.
+        late_aliases: slots that are views of Parameters.
         arena: bytes of the arena.
         threads: how many threads work on a step.
         sources: the constants that the plan keeps alive.
@@ -139,6 +142,7 @@ class Plan:
     copied: tuple[bool, ...]
     places: tuple[Place, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    late_aliases: tuple[Alias, ...] = ()
     arena: int = 0
     threads: int = 1
     sources: tuple[ConstantSource, ...] = ()

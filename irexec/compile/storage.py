@@ -18,6 +18,9 @@ FIXED = "fixed"
 """The root of what a run must not give away or write to: inputs, constants and state."""
 
 
+View = Callable[[np.ndarray], np.ndarray]
+
+
 @dataclass(eq=False)
 class Draft:
     """An operation with the kernel that was selected; None for the reference kernel."""
@@ -51,7 +54,9 @@ class Storage:
 
     Attributes:
         buffers: values in the arena.
-        views: values that are views of those or of constants: the value viewed, and how.
+        views: values that are views of those: the value viewed, and how. They are made once for each arena.
+        late: values that are views of an input of the graph, or of an output that has memory of its own: that value, and how.
+            They are made in each run.
         fresh: values that a kernel writes into memory of their own, for each run anew.
         workspaces: the workspace of each draft that has one.
         arena: bytes.
@@ -59,7 +64,8 @@ class Storage:
     """
 
     buffers: dict[Value, Buffer] = field(default_factory=dict)
-    views: dict[Value, tuple[Value, Callable[[np.ndarray], np.ndarray]]] = field(default_factory=dict)
+    views: dict[Value, tuple[Value, View]] = field(default_factory=dict)
+    late: dict[Value, tuple[Value, View]] = field(default_factory=dict)
     fresh: set[Value] = field(default_factory=set)
     workspaces: dict[Draft, Buffer] = field(default_factory=dict)
     arena: int = 0
@@ -68,11 +74,15 @@ class Storage:
     def is_view(self, draft: Draft) -> bool:
         """Whether an operation needs no step, since its outputs are views."""
         read = [value for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
-        return bool(read) and all(value in self.views for value in read)
+        return bool(read) and all(value in self.views or value in self.late for value in read)
 
 
-def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int) -> Storage:
-    """Decide where each value is held, and plan the arena."""
+def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, views: bool = True) -> Storage:
+    """Decide where each value is held, and plan the arena.
+
+    Args:
+        views: whether operations that only look at a tensor in another form need no step.
+    """
     storage = Storage()
     _find_roots(graph, drafts, storage)
     escaping = _escaping(graph, drafts, storage)
@@ -83,7 +93,7 @@ def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int) -> Storage:
             _place_outputs(i, draft, storage, escaping, last)
             if draft.kernel.workspace:
                 storage.workspaces[draft] = Buffer(threads * (draft.kernel.workspace + 64), i, i)
-        elif draft.gives_views and not draft.has_state:
+        elif views and draft.gives_views and not draft.has_state:
             _find_views(draft, storage, probes)
     storage.arena = place([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
     return storage
@@ -163,7 +173,8 @@ def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray])
     definition, data, rest = operation.definition, operation.inputs[0] if operation.inputs else None, operation.inputs[1:]
     if definition is None or data is None or any(value.known is None for value in rest):
         return
-    if data not in storage.buffers and data not in storage.views:
+    in_arena = data in storage.buffers or data in storage.views
+    if not in_arena and not _can_be_viewed(data):
         return
     arrays = [value.known for value in rest]
 
@@ -178,10 +189,24 @@ def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray])
     if all(np.may_share_memory(result, probe) for result in results if result.size):
         for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
             probes[value] = result
-            storage.views[value] = (data, _picked(outputs, index))
+            view = _picked(outputs, index)
+            if in_arena:
+                storage.views[value] = (data, view)
+            else:
+                root, before = storage.late.get(data, (data, None))
+                storage.late[value] = (root, view if before is None else _composed(before, view))
 
 
-def _picked(outputs: Callable[[np.ndarray], tuple[np.ndarray, ...]], index: int) -> Callable[[np.ndarray], np.ndarray]:
+def _can_be_viewed(value: Value) -> bool:
+    """Whether an array that is not in the arena has a known shape; a copy where it is not in C order is no harm."""
+    return value.constant is None and value.fact.is_static and value.fact.element is not None
+
+
+def _composed(first: View, second: View) -> View:
+    return lambda array: second(first(array))
+
+
+def _picked(outputs: Callable[[np.ndarray], tuple[np.ndarray, ...]], index: int) -> View:
     return lambda array: outputs(array)[index]
 
 

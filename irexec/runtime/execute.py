@@ -69,6 +69,8 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Are
         for slot, array in zip(plan.parameters, inputs, strict=True):
             if slot >= 0:
                 slots[slot] = array
+        for alias in plan.late_aliases:
+            slots[alias.slot] = alias.view(slots[alias.source])
         variables = VariableTransaction(state)
         runner = _Runner(slots, variables, arenas)
         for step, context in zip(plan.steps, frame.contexts, strict=True):
@@ -103,6 +105,8 @@ class _Runner:
                 self._call(step, arrays)
         except Exception as error:
             _raise_located(step, arrays, error)
+        for alias in step.aliases:
+            slots[alias.slot] = alias.view(slots[alias.source])
         for slot in step.frees:
             slots[slot] = None
 
