@@ -1,0 +1,182 @@
+"""Fast kernels that move elements of any type: Concat, Pad and Gather, written straight into the output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.chain import Epilogue
+from irexec.backend.eligibility import chain_keeps_type, has_elements
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.registry import kernels
+from irexec.backend.scratch import Scratch
+from irexec.schema.axes import normalize_axis
+
+# Nanoseconds: of a call of a NumPy function, of a copied element, of one copied in another order.
+_CALL, _COPY, _REORDERED = 1500.0, 0.3, 1.0
+# Elements of the blocks on which threads work.
+_BLOCK = 1 << 17
+
+Index = tuple[slice, ...]
+
+
+def _moves(task: Task) -> bool:
+    """Whether the elements are of a type that NumPy has, there are any, and a chain keeps their type."""
+    element = task.outputs[0].element
+    return element is not None and element.carrier.kind != "O" and has_elements(task) and chain_keeps_type(task)
+
+
+class _Movement(Kernel):
+    """A kernel that fills regions of the output, each followed by the chain on it."""
+
+    def __init__(self, task: Task, algorithm: str, regions: Sequence[Index], reads: tuple[int, ...] | None = None) -> None:
+        super().__init__(algorithm, reads=reads, runs_chain=True, splits=len(regions) > 1)
+        shape = task.output_shape()
+        self._own, self._regions = len(task.inputs), list(regions)
+        self._epilogue = Epilogue(task.chain, shape, tuple((axis,) for axis in range(len(shape))))
+        largest = max((math.prod(part.stop - part.start for part in region) for region in regions), default=0)
+        self.workspace = self._epilogue.workspace(largest) + 256
+        elements = math.prod(shape)
+        orders = {*task.input_orders[: self._own], task.output_orders[0]}
+        self.cost = len(regions) * _CALL + elements * (_COPY if len(orders) == 1 else _REORDERED)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: Context) -> None:
+        out = outputs[0]
+        operands = self._epilogue.bind(inputs[self._own :])
+
+        def block(index: int, scratch: Scratch) -> None:
+            region = self._regions[index]
+            target = out[region]
+            self._fill(index, inputs, target, scratch)
+            self._epilogue.run(scratch, target, operands, region)
+
+        context.parallel(len(self._regions), block)
+
+    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+        raise NotImplementedError
+
+
+@kernels("Concat", since=1)
+def concat(task: Task) -> Iterator[Kernel]:
+    """Tensors of any type, each copied to its position."""
+    if _moves(task):
+        yield Concat(task)
+
+
+class Concat(_Movement):
+    """Tensors one behind the other."""
+
+    def __init__(self, task: Task) -> None:
+        shape = task.output_shape()
+        self._axis = normalize_axis(task.attributes["axis"], len(shape))
+        regions, start = [], 0
+        for i in range(len(task.inputs)):
+            stop = start + task.shape(i)[self._axis]
+            regions.append(tuple(slice(start, stop) if axis == self._axis else slice(0, size) for axis, size in enumerate(shape)))
+            start = stop
+        super().__init__(task, "copies side by side", regions)
+
+    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+        np.copyto(target, inputs[index])
+
+
+@kernels("Pad", since=1)
+@kernels("Pad", since=12)
+def pad(task: Task) -> Iterator[Kernel]:
+    """Constant pads that remove nothing, or a constant mode."""
+    begins, ends = task.constants[1], task.constants[2]
+    if begins is None or ends is None or not _moves(task):
+        return
+    pairs = list(zip(begins.array().ravel().tolist(), ends.array().ravel().tolist(), strict=True))
+    mode = task.attributes["pad_mode"]
+    if mode == "constant" or all(min(pair) >= 0 for pair in pairs):
+        yield Pad(task, [(int(a), int(b)) for a, b in pairs], mode)
+
+
+class Pad(_Movement):
+    """The data with borders; blocks are cut along the first axis that is not padded."""
+
+    def __init__(self, task: Task, pads: Sequence[tuple[int, int]], mode: str) -> None:
+        shape = task.output_shape()
+        self._pads, self._mode, self._sizes = pads, mode, task.shape(0)
+        free = [axis for axis, pair in enumerate(pads) if pair == (0, 0) and shape[axis] > 1]
+        self._axis = free[0] if free else None
+        regions = [tuple(slice(0, size) for size in shape)]
+        if self._axis is not None:
+            step = -(-shape[self._axis] // max(1, math.prod(shape) // _BLOCK))
+            whole, axis = regions[0], self._axis
+            starts = range(0, shape[axis], step)
+            regions = [(*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts]
+        super().__init__(task, f"copy and {mode} borders", regions)
+
+    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+        data = inputs[0]
+        if self._axis is not None:
+            data = data[(slice(None),) * self._axis + (self._regions[index][self._axis],)]
+        sizes = [out if axis == self._axis else size for axis, (size, out) in enumerate(zip(self._sizes, target.shape, strict=True))]
+        kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(self._pads, sizes, strict=True)]
+        inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(self._pads, target.shape, strict=True)]
+        if all(part.start < part.stop for part in kept):
+            np.copyto(target[tuple(inner)], data[tuple(kept)])
+        value = inputs[3] if len(inputs) > 3 and self._own > 3 else None
+        for axis in range(target.ndim):
+            self._border(target, axis, inner, value)
+            inner[axis] = slice(None)
+
+    def _border(self, target: np.ndarray, axis: int, inner: Sequence[slice], value: np.ndarray | None) -> None:
+        """Fill both borders along an axis from what is inside them; the axes before are whole already."""
+        start, stop = inner[axis].start, inner[axis].stop
+        size = target.shape[axis]
+        lead, rest = inner[:axis], inner[axis + 1 :]
+
+        def part(begin: int, end: int) -> np.ndarray:
+            piece: np.ndarray = target[(*lead, slice(begin, end), *rest)]
+            return piece
+
+        if self._mode == "constant":
+            fill = 0 if value is None else value.reshape(-1)[0]
+            for border in (part(0, max(start, 0)), part(max(stop, start), size)):
+                border[...] = fill
+            return
+        if self._mode == "edge":
+            part(0, start)[...] = part(start, start + 1)
+            part(stop, size)[...] = part(stop - 1, stop)
+            return
+        skip = 1 if self._mode == "reflect" else 0
+        flip = (slice(None),) * axis + (slice(None, None, -1),)
+        part(0, start)[...] = part(start + skip, start + skip + start)[flip]
+        after = size - stop
+        part(stop, size)[...] = part(stop - skip - after, stop - skip)[flip]
+
+
+@kernels("Gather", since=1)
+@kernels("Gather", since=7)
+@kernels("Gather", since=8)
+def gather(task: Task) -> Iterator[Kernel]:
+    """Constant indices that are all in range, and a constant axis."""
+    indices, axis = task.constants[1], task.constants[2]
+    if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not _moves(task):
+        return
+    along = normalize_axis(int(axis.array().reshape(-1)[0]), len(task.shape(0)))
+    size = task.shape(0)[along]
+    values = indices.array()
+    if values.min() >= -size and values.max() < size:
+        yield Gather(task, along, np.where(values < 0, values + size, values).astype(np.intp))
+
+
+class Gather(_Movement):
+    """Slices along an axis."""
+
+    def __init__(self, task: Task, axis: int, indices: np.ndarray) -> None:
+        self._axis, self._indices = axis, indices
+        super().__init__(task, "gathered slices", [tuple(slice(0, size) for size in task.output_shape())], (0,))
+
+    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+        # "clip" writes straight into the output; the indices are in range.
+        if target.flags.c_contiguous:
+            np.take(inputs[0], self._indices, self._axis, out=target, mode="clip")
+        else:
+            np.copyto(target, np.take(inputs[0], self._indices, self._axis, mode="clip"))

@@ -1,0 +1,166 @@
+"""Fast reductions of float tensors along constant axes.
+
+Neighbouring axes (in memory) that are reduced, or kept, are merged. Sums of rows and of columns are products with a row of ones, which
+BLAS computes several times faster than NumPy adds; maxima, minima and products are NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from irexec.backend.blocks import finish_block
+from irexec.backend.chain import Epilogue
+from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
+from irexec.backend.kernel import Context, Kernel, Order, Task
+from irexec.backend.registry import Candidates, kernels
+from irexec.backend.scratch import Scratch
+from irexec.schema.axes import normalize_axes
+
+# Bytes of input that a block reads.
+_CACHED = 256 << 10
+# Nanoseconds: of a call of a NumPy function, of an element added by BLAS, combined by NumPy.
+_CALL, _PRODUCT, _COMBINED = 1500.0, 0.1, 0.3
+
+_UFUNCS = {"ReduceMax": np.fmax, "ReduceMin": np.fmin, "ReduceProd": np.multiply}
+
+
+def _register(type: str, since: int) -> Candidates:
+    @kernels(type, since)
+    def reduce(task: Task) -> Iterator[Kernel]:
+        source = task.constants[1]
+        if working_type(task) is None or source is None or not has_elements(task) or not chain_keeps_type(task):
+            return iter(())
+        axes = normalize_axes(source.array().ravel().tolist(), len(task.shape(0)), scalar=True)
+        return reduction_over(task, tuple(sorted(set(axes))), type, keep=task.attributes["keep_dims"])
+
+    return reduce
+
+
+for _type, _since in (
+    ("ReduceSum", 1),
+    ("ReduceMean", 1),
+    ("ReduceMax", 1),
+    ("ReduceMin", 1),
+    ("ReduceProd", 1),
+    ("ReduceL1", 4),
+    ("ReduceL2", 4),
+):
+    _register(_type, _since)
+
+
+def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) -> Iterator[Kernel]:
+    """The reduction ``type`` of input 0 over these axes; ``keep`` says whether they stay as axes of size 1.
+
+    There is none where kept and reduced axes alternate more than once in memory.
+    """
+    dtype = working_type(task)
+    order = task.input_orders[0] or tuple(range(len(task.shape(0))))
+    merged = _merged(task.shape(0), order, axes)
+    if dtype is not None and merged is not None and axes:
+        yield Reduction(task, dtype, order, axes, merged, type, keep)
+
+
+def _merged(shape: Sequence[int], order: Order, axes: Sequence[int]) -> tuple[int, int, int] | None:
+    """The sizes of kept, reduced and kept axes, merged; None if these do not follow each other like that."""
+    sizes = [1, 1, 1]
+    position = 0
+    for axis in order:
+        if shape[axis] == 1:
+            continue
+        if (axis in axes) != (position == 1):
+            position += 1
+        if position > 2:
+            return None
+        sizes[position] *= shape[axis]
+    return sizes[0], sizes[1], sizes[2]
+
+
+class Reduction(Kernel):
+    """A reduction of data seen as (outer, reduced, inner).
+
+    Args:
+        order: the order in memory in which the data is seen like that.
+        merged: the sizes.
+    """
+
+    def __init__(
+        self, task: Task, dtype: np.dtype, order: Order, axes: Sequence[int], merged: tuple[int, int, int], type: str, keep: bool
+    ) -> None:
+        super().__init__(algorithm="reduction of rows" if merged[2] == 1 else "reduction of columns", reads=(0,), runs_chain=True)
+        self._dtype, self._order, self._type = dtype, order, type
+        self._outer, self._reduced, self._inner = merged
+        self._own = len(task.inputs)
+        self._factor = 1 / self._reduced if type == "ReduceMean" else 1
+        result = task.output_shape()
+        kept = [axis for axis in order if axis not in axes]
+        numbers = {axis: i for i, axis in enumerate(axis for axis in range(len(order)) if axis not in axes)}
+        # The axes of the output, those that are kept in the order of the data's memory.
+        self._result = (*axes, *kept) if keep else tuple(numbers[axis] for axis in kept)
+        split = _split(task.shape(0), kept, self._outer)
+        first, second = self._result[: len(self._result) - len(kept) + split], self._result[len(self._result) - len(kept) + split :]
+        self._epilogue = Epilogue(task.chain, result, (first, second))
+        size = self._reduced * dtype.itemsize
+        if self._outer > 1:
+            self._rows, self._columns = max(1, min(self._outer, _CACHED // (size * self._inner))), self._inner
+        else:
+            self._rows, self._columns = 1, min(self._inner, max(64, _CACHED // size))
+        self._parts = -(-self._inner // self._columns)
+        self._blocks = -(-self._outer // self._rows) * self._parts
+        self.splits = self._blocks > 1
+        elements, results = math.prod(merged), self._rows * self._columns
+        own = type not in ("ReduceSum", "ReduceMean")
+        self.cost = self._blocks * _CALL * 4 + elements * (_COMBINED if own else _PRODUCT)
+        self.workspace = (results * (2 + self._reduced)) * dtype.itemsize + 512 + self._epilogue.workspace(results)
+
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+        x = inputs[0].transpose(self._order).reshape(self._outer, self._reduced, self._inner)
+        given = outputs[0].transpose(self._result)
+        out = given.reshape(self._outer, self._inner)
+        operands = self._epilogue.bind(inputs[self._own :])
+
+        def block(index: int, scratch: Scratch) -> None:
+            row, column = divmod(index, self._parts)
+            rows = slice(row * self._rows, min(self._outer, (row + 1) * self._rows))
+            columns = slice(column * self._columns, min(self._inner, (column + 1) * self._columns))
+            target = out[rows, columns]
+            result = scratch.take(target.shape, self._dtype)
+            self._reduce(x[rows, :, columns], result, scratch)
+            finish_block(result, target, self._epilogue, operands, (rows, columns), scratch)
+
+        context.parallel(self._blocks, block)
+        if not np.may_share_memory(out, given):
+            np.copyto(given, out.reshape(given.shape))
+
+    def _reduce(self, x: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
+        """(rows, reduced, columns) to (rows, columns)."""
+        if x.dtype != self._dtype:
+            wide = scratch.take(x.shape, self._dtype)
+            np.copyto(wide, x)
+            x = wide
+        if self._type in _UFUNCS:
+            _UFUNCS[self._type].reduce(x, axis=1, out=out)
+            return
+        if self._type in ("ReduceL1", "ReduceL2"):
+            absolute = scratch.take(x.shape, self._dtype)
+            (np.abs if self._type == "ReduceL1" else np.square)(x, out=absolute)
+            x = absolute
+        ones = scratch.take((self._reduced,), self._dtype)
+        ones.fill(self._factor)
+        if x.shape[2] == 1:
+            np.matmul(x[:, :, 0], ones, out=out[:, 0])
+        else:
+            np.matmul(ones, x, out=out)
+        if self._type == "ReduceL2":
+            np.sqrt(out, out=out)
+
+
+def _split(shape: Sequence[int], kept: Sequence[int], outer: int) -> int:
+    """How many of the kept axes are merged into ``outer``."""
+    size, count = 1, 0
+    while count < len(kept) and size * shape[kept[count]] <= outer:
+        size *= shape[kept[count]]
+        count += 1
+    return count
