@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irexec.backend.convolution.closures import float_weights, narrowed
 from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.pointwise import Pointwise
@@ -14,8 +13,6 @@ from irexec.backend.registry import kernels
 
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
-
-__all__ = ["float_weights", "narrowed"]
 
 
 @kernels("Convolution", since=1)

@@ -37,8 +37,8 @@ class Geometry:
     @staticmethod
     def of(task: Task, grouped: bool) -> Geometry | None:
         """The geometry of a task of Convolution or GroupConvolution; None if it is not of float type, or something is empty."""
-        dtype, filter = task.dtype(0), task.shape(1)
-        if dtype is None or dtype.kind != "f" or dtype != task.dtype(1) or 0 in (*task.shape(0), *filter, *task.output_shape()):
+        dtype, filter = float_type(task), task.shape(1)
+        if dtype is None:
             return None
         attributes: ConvolutionAttributes = task.attributes["attributes"]
         images, _, *sizes = task.shape(0)
@@ -47,8 +47,8 @@ class Geometry:
 
     @property
     def computed(self) -> np.dtype:
-        """The type to compute in: float16 is widened."""
-        return np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+        """The type to compute in."""
+        return widened(self.dtype)
 
     @property
     def points(self) -> int:
@@ -69,6 +69,21 @@ class Geometry:
     def macs(self) -> int:
         """Multiplications of the direct convolution."""
         return self.images * self.groups * self.outputs * self.depth * self.pixels
+
+
+def float_type(task: Task) -> np.dtype | None:
+    """The type of data and filter; None if it is not a float type of NumPy, or something is empty."""
+    element = task.inputs[0].element
+    if element is None or not element.native or element is not task.inputs[1].element:
+        return None
+    is_empty = 0 in (*task.shape(0), *task.shape(1), *task.output_shape())
+    dtype = np.dtype(element.carrier)
+    return dtype if dtype.kind == "f" and not is_empty else None
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    """The type to compute in: float16 is widened."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def is_channels_last(order: Order | None) -> bool:

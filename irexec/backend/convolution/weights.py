@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,16 @@ class Packed:
     """Weights as a kernel takes them.
 
     Attributes:
-        array: made of the weights, or of the rows that differ.
+        array: an array or several, made of the weights, or of the rows that differ.
         spread: for each output channel the row that it equals; None if every channel has a row of its own.
     """
 
-    array: np.ndarray
+    array: Any
     spread: np.ndarray | None = None
+
+
+Arrange = tuple[Hashable, Callable[[np.ndarray], np.ndarray]]
+"""A function that puts the axes of a filter into order, and a key for it."""
 
 
 class Weights:
@@ -29,20 +34,27 @@ class Weights:
     Args:
         source: the constant; None for an input.
         packing: key of what ``make`` makes.
-        make: packs an array (groups, outputs, inputs, kernel...) of the type to compute in.
-        shape: that shape.
-        dtype: that type.
+        make: packs an array of ``shape`` and ``dtype``.
+        shape: (groups, outputs, inputs, kernel...) or (groups, inputs, outputs, kernel...).
+        dtype: the type to compute in.
+        share: whether equal outputs, the second axis of ``shape``, are computed once.
+        arrange: for a filter whose axes are in another order.
     """
 
     def __init__(
         self,
         source: ConstantSource | None,
         packing: Hashable,
-        make: Callable[[np.ndarray], np.ndarray],
+        make: Callable[[np.ndarray], Any],
         shape: tuple[int, ...],
         dtype: np.dtype,
+        share: bool = True,
+        arrange: Arrange | None = None,
     ) -> None:
-        self._source, self._packing, self._make, self._shape, self._dtype = source, packing, make, shape, dtype
+        self._source, self._make, self._shape, self._dtype = source, make, shape, dtype
+        self._share = share and shape[0] == 1
+        self._arrange = None if arrange is None else arrange[1]
+        self._key = ("convolution", packing, None if arrange is None else arrange[0], shape, dtype)
         self._packed: Packed | None = None
 
     @property
@@ -52,22 +64,23 @@ class Weights:
     def pack(self, store: ConstantStore) -> None:
         """Pack a constant, once for each compiled model."""
         if self._source is not None:
-            self._packed = store.get([self._source], ("convolution", self._packing, self._shape, self._dtype), self._pack_constant)
+            self._packed = store.get([self._source], self._key, self._pack_constant)
 
     def packed(self, filter: np.ndarray | None) -> Packed:
         """The packed constant, or the packed input."""
         if self._packed is not None:
             return self._packed
         if filter is None:
-            raise ValueError("the weights were not packed")
+            raise AssertionError("constant weights are packed before a run")
         return Packed(self._make(self._typed(filter)))
 
     def _typed(self, filter: np.ndarray) -> np.ndarray:
-        return filter.astype(self._dtype, copy=False).reshape(self._shape)
+        arranged = filter if self._arrange is None else self._arrange(filter)
+        return arranged.astype(self._dtype, copy=False).reshape(self._shape)
 
     def _pack_constant(self, filter: np.ndarray) -> Packed:
         weights = self._typed(filter)
-        first = equal_outputs(weights[0]) if len(weights) == 1 else None
+        first = equal_outputs(weights[0]) if self._share else None
         if first is None:
             return Packed(self._make(weights))
         distinct = np.unique(first)

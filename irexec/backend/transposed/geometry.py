@@ -1,0 +1,107 @@
+"""The sizes of one transposed convolution, and its phases.
+
+Results whose position has the same remainder by the stride make a phase. Each value of a phase is the sum over some taps of
+the kernel, those whose distance from it is a multiple of the stride; along one axis the pixels that they meet have equal distances.
+So a phase is a convolution with stride 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.backend.convolution.geometry import widened
+from irexec.backend.kernel import Task
+from irexec.reference.windows import TransposedWindows
+
+
+@dataclass(frozen=True)
+class AxisPhase:
+    """One remainder along one axis: value ``remainder + stride * q`` is the sum over the taps.
+
+    Attributes:
+        remainder: of the position in the result.
+        taps: indexes in the kernel, in the order of the pixels that they meet.
+        first: the pixel that the first tap meets for q = 0; it may be negative.
+        step: from the pixel of one tap to that of the next.
+        count: values of the phase.
+    """
+
+    remainder: int
+    taps: tuple[int, ...]
+    first: int
+    step: int
+    count: int
+
+
+@dataclass(frozen=True)
+class TransposedGeometry:
+    """Data (N, groups * inputs, sizes...), weights (groups, inputs, outputs, kernel...).
+
+    Attributes:
+        dtype: of the data.
+        images: N.
+        windows: strides, dilations, what is cropped and the sizes of the result.
+    """
+
+    dtype: np.dtype
+    images: int
+    groups: int
+    inputs: int
+    outputs: int
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    windows: TransposedWindows
+
+    @property
+    def computed(self) -> np.dtype:
+        """The type to compute in."""
+        return widened(self.dtype)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return (self.groups, self.inputs, self.outputs, *self.kernel)
+
+    @property
+    def points(self) -> int:
+        """Of the kernel."""
+        return math.prod(self.kernel)
+
+    @property
+    def macs(self) -> int:
+        return self.images * self.groups * self.inputs * self.outputs * self.points * math.prod(self.sizes)
+
+    def axis_phases(self, axis: int) -> tuple[AxisPhase, ...]:
+        """The phases along an axis that have values."""
+        w = self.windows
+        stride, dilation, begin, count = w.strides[axis], w.dilations[axis], w.begins[axis], w.counts[axis]
+        found = []
+        for remainder in range(min(stride, count)):
+            met = sorted(
+                ((remainder + begin - tap * dilation) // stride, tap)
+                for tap in range(self.kernel[axis])
+                if (remainder + begin - tap * dilation) % stride == 0
+            )
+            step = met[1][0] - met[0][0] if len(met) > 1 else 1
+            first = met[0][0] if met else 0
+            found.append(AxisPhase(remainder, tuple(tap for _, tap in met), first, step, -(-(count - remainder) // stride)))
+        return tuple(found)
+
+    def phases(self) -> list[tuple[AxisPhase, ...]]:
+        """All combinations of the phases along the axes."""
+        return list(itertools.product(*(self.axis_phases(axis) for axis in range(len(self.kernel)))))
+
+
+def backprop_geometry(task: Task, grouped: bool) -> TransposedGeometry:
+    """Of ConvolutionBackpropData and GroupConvolutionBackpropData."""
+    images, _, *sizes = task.shape(0)
+    groups, inputs, outputs, *kernel = task.shape(1) if grouped else (1, *task.shape(1))
+    given = task.output_shape()[2:] if task.has_input(2) else None
+    windows = task.attributes["attributes"].windows(sizes, kernel, given)
+    dtype = task.dtype(0)
+    assert dtype is not None
+    return TransposedGeometry(dtype, images, groups, inputs, outputs, tuple(sizes), tuple(kernel), windows)
