@@ -16,6 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.schema.attributes import Attribute
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import InputSpec, check_inputs
+from irexec.schema.signature import Signature, read_signature
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,6 @@ class OpDef:
         type: as IR spells it.
         since: the opset in which the version first appeared, or the namespace of an extension.
         kernel: the reference kernel: arrays in, array or tuple of arrays out.
-        inputs, attributes: the schema, read from the kernel's signature.
-        groups: the frozen dataclasses that take several attributes at once, by the kernel's parameter.
-        injected: parameters that the runtime injects: name -> Runner, Variables, Constant or ElementTypes.
         symbolic: the kernel also works on object arrays of int | Dim.
         widen: f16 inputs are computed in f32 and the f32 results rounded back once.
         view: an output may be a view of an input.
@@ -73,10 +71,6 @@ class OpDef:
     type: str
     since: int | str
     kernel: Callable[..., Any]
-    inputs: tuple[InputSpec, ...]
-    attributes: tuple[Attribute, ...]
-    groups: Mapping[str, Any]
-    injected: Mapping[str, Any]
     symbolic: bool = False
     widen: bool = False
     view: bool = False
@@ -109,6 +103,31 @@ class OpDef:
             return self.kernel(*inputs, **attributes)
         results = self.kernel(*map(_widened, inputs), **attributes)
         return _narrow(results) if all(dtype == np.float16 for dtype in floats) else results
+
+    @functools.cached_property
+    def _signature(self) -> Signature:
+        # Read when it is first needed: a model uses few of the operations, and annotations take long to evaluate.
+        return read_signature(self.kernel)
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        """What the operation takes."""
+        return self._signature.inputs
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """Its attributes, those of a group one by one."""
+        return self._signature.attributes
+
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """The frozen dataclasses that take several attributes at once, by the kernel's parameter."""
+        return self._signature.groups
+
+    @property
+    def injected(self) -> Mapping[str, Any]:
+        """Parameters that the runtime injects: name -> Runner, Variables, Constant or ElementTypes."""
+        return self._signature.injected
 
     @property
     def version(self) -> str:

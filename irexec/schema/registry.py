@@ -19,18 +19,12 @@ takes the newest definition not newer than N. An extension gives its namespace i
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import resources
-from typing import Any, get_type_hints
+from typing import Any
 
-from irexec.dtypes.elements import Element
 from irexec.errors import UnsupportedError
-from irexec.schema.attributes import REQUIRED, Attribute, parser_of
-from irexec.schema.injected import INJECTED
-from irexec.schema.inputs import InputSpec, input_spec
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
@@ -53,47 +47,10 @@ def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any
         versions = _REGISTRY.setdefault(type, {})
         if since in versions:
             raise ValueError(f"{type} of {since} is registered twice")
-        versions[since] = _definition(type, since, kernel, flags)
+        versions[since] = OpDef(type, since, kernel, **flags)
         return versions[since]
 
     return register
-
-
-def _definition(type: str, since: int | str, kernel: Callable[..., Any], flags: dict[str, Any]) -> OpDef:
-    hints = get_type_hints(kernel, include_extras=True)
-    inputs: list[InputSpec] = []
-    attributes: list[Attribute] = []
-    groups: dict[str, Any] = {}
-    injected: dict[str, Any] = {}
-    for name, p in inspect.signature(kernel).parameters.items():
-        hint = hints[name]
-        if p.kind is not p.KEYWORD_ONLY:
-            inputs.append(input_spec(name, hint, optional=p.default is not p.empty, variadic=p.kind is p.VAR_POSITIONAL))
-        elif any(hint is kind for kind in INJECTED):
-            injected[name] = hint
-        elif dataclasses.is_dataclass(hint) and hint is not Element:
-            groups[name] = hint
-            attributes.extend(_fields(hint, name))
-        else:
-            attributes.append(_attribute(name, hint, REQUIRED if p.default is p.empty else p.default))
-    return OpDef(type, since, kernel, tuple(inputs), tuple(attributes), groups, injected, **flags)
-
-
-def _fields(group: Any, parameter: str) -> Iterator[Attribute]:
-    """The fields of a dataclass as attributes."""
-    hints = get_type_hints(group, include_extras=True)
-    for field in dataclasses.fields(group):
-        default = REQUIRED if field.default is dataclasses.MISSING else field.default
-        yield _attribute(field.name, hints[field.name], default, parameter)
-
-
-def _attribute(parameter: str, hint: Any, default: Any, group: str | None = None) -> Attribute:
-    parse, choices = parser_of(hint)
-    return Attribute(_IR_NAMES.get(parameter, parameter), parameter, parse, default, choices, hint, group)
-
-
-# Attributes that IR spells with a hyphen, or as a word that Python reserves.
-_IR_NAMES = {"exclude_pad": "exclude-pad", "lambda_": "lambda"}
 
 
 def resolve(type: str, version: str) -> OpDef:
