@@ -119,7 +119,14 @@ class Weights:
 
     Args:
         source: the constant, of shape (features, inner) or, if ``transposed``, (inner, features), with any axes of size 1 in front.
+
+    Attributes:
+        limit: so many features are asked for at once at most; None for any number.
+        cost: nanoseconds of each weight in each run.
     """
+
+    limit: int | None = None
+    cost = 0.0
 
     def __init__(self, source: ConstantSource, features: int, inner: int, transposed: bool) -> None:
         self.source, self.transposed, self._shape = source, transposed, (features, inner)
@@ -133,6 +140,10 @@ class Weights:
         matrix = array.reshape(self._shape[::-1]).T if self.transposed else array.reshape(self._shape)
         return np.require(matrix, requirements=["C", "A"])
 
+    def workspace(self, features: int) -> int:
+        """Bytes of scratch that ``rows`` takes for so many features."""
+        return 0
+
     def rows(self, scratch: Scratch, features: slice) -> np.ndarray:
         """The weights of some features."""
         assert self._matrix is not None
@@ -140,7 +151,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     sheet: int
     tokens: slice
     features: slice
@@ -161,22 +172,23 @@ class LinearKernel(Kernel):
         self.task, self.geometry, self.weights, self.dtype = task, geometry, weights, dtype
         self.epilogue = Epilogue(chain, task.output_shape(), geometry.groups)
         self.blocks = self._cut(task.threads)
+        self.weights_cost = weights.cost * geometry.features * geometry.inner * len({(b.sheet, b.tokens.start) for b in self.blocks})
         block = self.blocks[0]
         self.block_shape = block.tokens.stop - block.tokens.start, block.features.stop - block.features.start
         super().__init__(
             reads=(geometry.activation,),
             runs_chain=chain is task.chain,
-            workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape))),
+            workspace=self.epilogue.workspace(min(2 * _CHAINED, math.prod(self.block_shape))) + weights.workspace(self.block_shape[1]),
             splits=len(self.blocks) > 1,
         )
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
-    def _cut(self, threads: int) -> list[_Block]:
+    def _cut(self, threads: int) -> list[Block]:
         """Blocks of tokens where these are many, else of features."""
         g = self.geometry
-        by_tokens = g.tokens > 512 or g.tokens >= g.features
+        by_tokens = self.weights.limit is None and (g.tokens > 512 or g.tokens >= g.features)
         length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
         count = -(-length * other * self.dtype.itemsize // self.limit)
         worth = int(2 * g.tokens * g.features * g.inner / 100 / _WORTH_A_BLOCK)
@@ -185,19 +197,21 @@ class LinearKernel(Kernel):
             wanted = 2 * threads if length >= 2 * threads * _SHORTEST else threads
             count = max(count, min(-(-wanted // g.sheets), worth))
         size = -(-length // max(count, 1) // 16) * 16 or 1
+        if self.weights.limit is not None:
+            size = min(size, self.weights.limit)
         slices = [slice(start, min(start + size, length)) for start in range(0, length, size)]
         whole = slice(0, other)
-        return [_Block(s, *((part, whole) if by_tokens else (whole, part))) for s in range(g.sheets) for part in slices]
+        return [Block(s, *((part, whole) if by_tokens else (whole, part))) for s in range(g.sheets) for part in slices]
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g, out = self.geometry, outputs[0]
-        x = g.matrices(inputs[g.activation])
+        x = self.prepare(g.matrices(inputs[g.activation]))
         target = merged(out, out.shape, g.groups)
         operands = self.epilogue.bind(inputs[len(self.task.inputs) :])
 
         def compute(index: int, scratch: Scratch) -> None:
             block = self.blocks[index]
-            self.compute(scratch, contiguous(scratch, x[block.sheet, block.tokens]), target, block, operands)
+            self.compute(scratch, x, target, block, operands)
 
         context.parallel(len(self.blocks), compute)
         if not np.may_share_memory(target, out):
@@ -205,11 +219,28 @@ class LinearKernel(Kernel):
             view = out.transpose(axes)
             np.copyto(view, target.reshape(view.shape))
 
-    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
-        """Write a block of ``target`` (sheets, tokens, features), given the block's activations (tokens, inner)."""
+    def prepare(self, x: np.ndarray) -> Any:
+        """What the blocks need of the activations (sheets, tokens, inner), made once for each run."""
+        return x
+
+    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+        """Write a block of ``target`` (sheets, tokens, features), given what ``prepare`` made."""
         raise NotImplementedError
 
-    def finish(self, scratch: Scratch, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+    def transpose(self, scratch: Scratch, product: np.ndarray, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+        """Copy (features, tokens) to a block of ``target`` and apply the chain, in pieces that stay in cache."""
+        part = target[block.sheet, block.tokens, block.features]
+        count, tokens = product.shape
+        step = max(_TRANSPOSED, _CHAINED // max(tokens, 1) // _TRANSPOSED * _TRANSPOSED)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            for first in range(start, stop, _TRANSPOSED):
+                features = slice(first, min(first + _TRANSPOSED, stop))
+                np.copyto(part[:, features], product[features].T)
+            offset = block.features.start
+            self.finish(scratch, target, Block(block.sheet, block.tokens, slice(offset + start, offset + stop)), operands)
+
+    def finish(self, scratch: Scratch, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
         """Apply the chain to a block of ``target``, in pieces that stay in cache."""
         if self.epilogue.chain is None:
             return
@@ -231,11 +262,12 @@ class DirectLinear(LinearKernel):
         g, (tokens, features) = geometry, self.block_shape
         self.algorithm = "activations @ weights.T" if g.contiguous == 2 else "weights @ activations.T"
         rows, columns = (tokens, features) if g.contiguous == 2 else (features, tokens)
-        self.cost = len(self.blocks) * product_cost(rows, columns, g.inner, self.dtype.itemsize)
+        self.cost = self.weights_cost + len(self.blocks) * product_cost(rows, columns, g.inner, self.dtype.itemsize)
         if g.contiguous == 0:
             self.cost += TRANSPOSED_COPY * g.sheets * g.tokens * g.features
 
-    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+        x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)
         if blasable(part):
@@ -256,22 +288,15 @@ class TransposedLinear(LinearKernel):
         self.algorithm = "weights @ activations.T, transposed by blocks"
         self.workspace += tokens * features * self.dtype.itemsize + 64
         copy = TRANSPOSED_COPY if g.contiguous != 1 else COPY
-        self.cost = len(self.blocks) * product_cost(features, tokens, g.inner, self.dtype.itemsize)
+        self.cost = self.weights_cost + len(self.blocks) * product_cost(features, tokens, g.inner, self.dtype.itemsize)
         self.cost += copy * g.sheets * g.tokens * g.features
 
-    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+        x = contiguous(scratch, x[block.sheet, block.tokens])
         weights = self.weights.rows(scratch, block.features)
         product = scratch.take((len(weights), len(x)), self.dtype)
         np.matmul(weights, x.T, out=product)
-        part = target[block.sheet, block.tokens, block.features]
-        step = max(_TRANSPOSED, _CHAINED // max(len(x), 1) // _TRANSPOSED * _TRANSPOSED)
-        for start in range(0, len(weights), step):
-            stop = min(start + step, len(weights))
-            for first in range(start, stop, _TRANSPOSED):
-                features = slice(first, min(first + _TRANSPOSED, stop))
-                np.copyto(part[:, features], product[features].T)
-            offset = block.features.start
-            self.finish(scratch, target, _Block(block.sheet, block.tokens, slice(offset + start, offset + stop)), operands)
+        self.transpose(scratch, product, target, block, operands)
 
 
 class NarrowLinear(LinearKernel):
@@ -286,7 +311,8 @@ class NarrowLinear(LinearKernel):
         if self._tile < 16:
             self.cost = math.inf
 
-    def compute(self, scratch: Scratch, x: np.ndarray, target: np.ndarray, block: _Block, operands: Sequence[np.ndarray]) -> None:
+    def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
+        x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)
         count = len(weights) // self._tile if part.strides[1] == part.itemsize else 0
@@ -300,20 +326,11 @@ class NarrowLinear(LinearKernel):
         self.finish(scratch, target, block, operands)
 
 
-def linear_kernels(task: Task, activation: int) -> list[Kernel]:
-    """Candidates for a MatMul whose other input is a constant matrix or vector."""
-    source = task.constants[1 - activation]
-    assert source is not None
-    geometry = Geometry.of(task, activation)
-    if not geometry.sheets * geometry.tokens * geometry.features * geometry.inner:
-        return []
-    stored_by_feature = len(source.shape) == 1 or bool(
-        task.attributes["transpose_b"] if activation == 0 else not task.attributes["transpose_a"]
-    )
-    weights = Weights(source, geometry.features, geometry.inner, not stored_by_feature)
+def linear_kernels(task: Task, geometry: Geometry, weights: Weights) -> list[Kernel]:
+    """Candidates for a product with a constant matrix."""
     kernels: list[Kernel] = [DirectLinear(task, geometry, weights)]
     if geometry.contiguous != 1 and geometry.tokens > 1:
         kernels.append(TransposedLinear(task, geometry, weights))
-    if geometry.contiguous == 2 and 1 < geometry.tokens <= 12:
+    if geometry.contiguous == 2 and 1 < geometry.tokens <= 12 and weights.limit is None:
         kernels.append(NarrowLinear(task, geometry, weights))
     return kernels

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.chain import Epilogue
+from irexec.backend.compressed import CompressedSource
+from irexec.backend.compressed_linear import compressed_kernels
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.linear import blasable, contiguous, linear_kernels
+from irexec.backend.linear import Geometry, Weights, blasable, contiguous, linear_kernels
 from irexec.backend.product_cost import COPY, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -34,10 +36,22 @@ def _matmul_kernels(task: Task) -> list[Kernel]:
     for constant in (1, 0):
         shape = task.shape(constant)
         if task.constants[constant] is not None and math.prod(shape[:-2]) == 1:
-            return linear_kernels(task, 1 - constant)
+            return _with_constant(task, 1 - constant)
     if not math.prod((*task.output_shape(), *task.shape(0))):
         return []
     return [MatrixProducts(task)]
+
+
+def _with_constant(task: Task, activation: int) -> list[Kernel]:
+    """Candidates where the other input is a constant matrix or vector."""
+    source, geometry = task.constants[1 - activation], Geometry.of(task, activation)
+    if source is None or not geometry.sheets * geometry.tokens * geometry.features * geometry.inner:
+        return []
+    transposed = task.attributes[("transpose_a", "transpose_b")[1 - activation]] != (activation == 0)
+    by_feature = not transposed or len(source.shape) == 1
+    if not task.unpack and by_feature and isinstance(source, CompressedSource) and source.has_rows:
+        return compressed_kernels(task, geometry, source)
+    return linear_kernels(task, geometry, Weights(source, geometry.features, geometry.inner, not by_feature))
 
 
 class MatrixProducts(Kernel):

@@ -1,0 +1,168 @@
+"""Constants that are stored as small integers with a scale for each group, and decompressed when they are asked for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from irexec.backend.constants import ConstantSource
+from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8, Element
+from irexec.dtypes.packing import packed_size, unpack
+from irexec.ir.constants import Constant
+
+# Elements that are decompressed at once, so that a block stays in cache.
+_BLOCK = 1 << 17
+
+# What f16 holds with all of its 11 significant bits.
+_NORMAL_F16 = 2.0**-14, 65504.0
+
+_NIBBLES = (U4, I4)
+
+
+class CompressedSource(ConstantSource):
+    """(q - zero_point) * scale of integers q, as f32.
+
+    Args:
+        packed: the integers, of any integer type.
+        zero_point: of a shape that broadcasts to that of ``packed``; None for zeros.
+        scale: likewise.
+        shape: of the result, with the same number of elements in the same order.
+        computed: the element type in which the model subtracts and multiplies. Results of f16 are rounded as that does.
+
+    Attributes:
+        count, groups, group: rows (the first axis of ``packed``), groups in a row, elements of a group, which share a scale.
+        scale, zero_point: f32 (count, groups).
+    """
+
+    def __init__(
+        self, packed: Constant, zero_point: np.ndarray | None, scale: np.ndarray, shape: tuple[int, ...], computed: Element = F32
+    ) -> None:
+        super().__init__(F32, shape, self._decompressed, packed.size)
+        self.packed, self._in_f16 = packed, computed is F16
+        grouped = _grouped_axes(packed.shape, scale, zero_point)
+        self.count = packed.shape[0] if packed.shape else 1
+        self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])
+        self.scale = self._by_group(scale, grouped)
+        self.zero_point = None if zero_point is None else self._by_group(zero_point, grouped)
+        magnitudes = np.abs(self.scale[self.scale != 0])
+        low, high = float(magnitudes.min(initial=np.inf)), float(magnitudes.max(initial=0))
+        whole = self.zero_point is None or bool((self.zero_point == np.rint(self.zero_point)).all())
+        self._is_normal = whole and low >= _NORMAL_F16[0] and high * 2 ** (packed.element.bits + 1) <= _NORMAL_F16[1]
+
+    def _by_group(self, parameter: np.ndarray, grouped: int) -> np.ndarray:
+        shape = self.packed.shape
+        kept = ((1,) * (len(shape) - parameter.ndim) + parameter.shape)[:grouped]
+        return np.broadcast_to(parameter.reshape(kept), shape[:grouped]).reshape(self.count, self.groups).astype(np.float32)
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return self.groups * self.group
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the result is a matrix of these rows, each of which starts at a byte."""
+        return self.shape == (self.count, self.row) and self.row * self.packed.element.bits % 8 == 0
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether ``integers`` gives the even elements of each group before the odd ones."""
+        return self.packed.element in _NIBBLES and self.group % 2 == 0
+
+    def rows(self, first: int, last: int, out: np.ndarray | None = None) -> np.ndarray:
+        """Rows of the result, written to ``out``: f32 (rows, row), C-contiguous."""
+        target = np.empty((last - first, self.row), np.float32) if out is None else out
+        self._unpack(first, last, target)
+        self._scale(target.reshape(last - first, self.groups, self.group), slice(first, last))
+        return target
+
+    def integers(self, first: int, last: int, out: np.ndarray) -> None:
+        """The integers of some rows, written to ``out``: f32 (rows, groups, group), C-contiguous; see ``is_interleaved``."""
+        if not self.is_interleaved:
+            self._unpack(first, last, out.reshape(last - first, self.row))
+            return
+        packed = self._bytes(first, last).reshape(last - first, self.groups, self.group // 2)
+        _unpack_nibbles(packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4)
+
+    def _unpack(self, first: int, last: int, out: np.ndarray) -> None:
+        """The integers of some rows in order, as f32 (rows, row)."""
+        element = self.packed.element
+        if element in _NIBBLES:
+            _unpack_nibbles(self._bytes(first, last), out[:, ::2], out[:, 1::2], element is I4)
+        elif element in (U8, I8):
+            np.copyto(out, self._bytes(first, last).view(element.carrier))
+        else:
+            np.copyto(out, unpack(element, self._bytes(first, last).reshape(-1), out.size).reshape(out.shape))
+
+    def _bytes(self, first: int, last: int) -> np.ndarray:
+        width = self.row * self.packed.element.bits // 8
+        return self.packed.raw[first * width : last * width].reshape(last - first, width)
+
+    def _scale(self, groups: np.ndarray, rows: slice) -> None:
+        """Turn integers (rows, groups, group) into results, in place."""
+        zero_point = None if self.zero_point is None else self.zero_point[rows, :, None]
+        scale = self.scale[rows, :, None]
+        if self._in_f16 and not self._is_normal:
+            with np.errstate(over="ignore", invalid="ignore"):
+                halves = groups.astype(np.float16)
+                halves -= 0 if zero_point is None else zero_point.astype(np.float16)
+                halves *= scale.astype(np.float16)
+            groups[...] = halves
+            return
+        if zero_point is not None:
+            groups -= zero_point
+        groups *= scale
+        if self._in_f16:
+            _round_to_f16(groups)
+
+    def _decompressed(self) -> np.ndarray:
+        """The value, by blocks of rows."""
+        out = np.empty((self.count, self.row), np.float32)
+        if self.row * self.packed.element.bits % 8:
+            element, size = self.packed.element, out.size
+            out[...] = unpack(element, self.packed.raw[: packed_size(element, size)], size).reshape(out.shape)
+            self._scale(out.reshape(self.count, self.groups, self.group), slice(None))
+            return out.reshape(self.shape)
+        step = max(1, _BLOCK // max(self.row, 1))
+        for first in range(0, self.count, step):
+            last = min(first + step, self.count)
+            self.rows(first, last, out[first:last])
+        return out.reshape(self.shape)
+
+
+def _grouped_axes(shape: tuple[int, ...], *parameters: np.ndarray | None) -> int:
+    """How many axes come before those along which all the parameters are the same; the first axis is one of them."""
+    last = 0
+    for parameter in parameters:
+        if parameter is not None:
+            sizes = (1,) * (len(shape) - parameter.ndim) + parameter.shape
+            last = max([last, *(axis for axis, size in enumerate(sizes) if size != 1)])
+    return min(last + 1, len(shape))
+
+
+def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signed: bool) -> None:
+    """The two integers of each byte as f32; the low four bits are the even one."""
+    values = packed.view(np.int8) if signed else packed
+    half = np.empty(packed.shape, values.dtype)
+    if signed:
+        np.left_shift(values, 4, out=half)
+        np.right_shift(half, 4, out=half)
+    else:
+        np.bitwise_and(values, 15, out=half)
+    np.copyto(even, half)
+    np.right_shift(values, 4, out=half)
+    np.copyto(odd, half)
+
+
+def _round_to_f16(x: np.ndarray) -> None:
+    """Round f32 within the range of normal f16 to the nearest f16, halves to even, in place.
+
+    NumPy's own conversion takes ten times as long.
+    """
+    bits = x.view(np.uint32)
+    lowest = bits >> np.uint32(13)
+    lowest &= np.uint32(1)
+    lowest += np.uint32(0xFFF)
+    bits += lowest
+    bits &= np.uint32(0xFFFFE000)

@@ -1,0 +1,164 @@
+"""Compressed constants: decompressed whole, by rows, and in products that keep them compressed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from irexec.backend.chain import Chain, Instruction
+from irexec.backend.compressed import CompressedSource
+from irexec.backend.compressed_linear import GroupedLinear
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Task
+from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
+from irexec.backend.registry import candidates
+from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element
+from irexec.dtypes.packing import pack, unpack
+from irexec.ir.constants import Bytes, Constant
+from tests.support.tasks import run_kernel, task_of
+
+RANGES = {U4: (0, 16), I4: (-8, 8), U8: (0, 256), I8: (-128, 128), U2: (0, 4)}
+
+# Shape of the integers, and of the scales.
+GROUPINGS = [
+    ((6, 3, 8), (6, 3, 1)),
+    ((6, 24), (6, 1)),
+    ((5, 24), (1,)),
+    ((5, 24), ()),
+    ((5, 2, 8), (1, 2, 1)),
+    ((5, 2, 8), (2, 1)),
+    ((4, 3, 2, 8), (4, 3, 1, 1)),
+    ((5, 7), (5, 1)),
+    ((3, 3, 3), (3, 3, 1)),
+    ((200, 12, 64), (200, 12, 1)),
+    ((24,), (24,)),
+    ((5, 8), (5, 8)),
+]
+
+
+def constant(element: Element, shape: tuple[int, ...]) -> tuple[Constant, np.ndarray]:
+    """Random integers, packed and as they are."""
+    values = np.random.default_rng(1).integers(*RANGES[element], shape).astype(element.carrier)
+    raw = pack(element, values)
+    return Constant(element, shape, Bytes(raw), raw.size), values
+
+
+def source_of(
+    element: Element, shape: tuple[int, ...], scales: tuple[int, ...], with_zeros: bool, computed: Element = F32, factor: float = 0.01
+) -> tuple[CompressedSource, np.ndarray]:
+    """A source and its value, computed as the model says."""
+    rng = np.random.default_rng(2)
+    packed, values = constant(element, shape)
+    scale = (factor * (1 + rng.random(scales))).astype(np.float16)
+    zeros = rng.integers(*RANGES[element], scales).astype(element.carrier) if with_zeros else None
+    kind = computed.carrier
+    expected = values.astype(kind)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if zeros is not None:
+            expected = expected - zeros.astype(kind)
+        expected = (expected * scale.astype(kind)).astype(np.float32)
+    result = (shape[0], math.prod(shape[1:])) if len(shape) > 1 else shape
+    return CompressedSource(packed, zeros, scale, result, computed), expected.reshape(result)
+
+
+@pytest.mark.parametrize("element", [*RANGES])
+@pytest.mark.parametrize("with_zeros", [False, True])
+@pytest.mark.parametrize("computed", [F32, F16])
+@pytest.mark.parametrize(("shape", "scales"), GROUPINGS)
+def test_value(element: Element, with_zeros: bool, computed: Element, shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+    """Exactly what the operations of the model give one after another, in f16 as well."""
+    source, expected = source_of(element, shape, scales, with_zeros, computed)
+    assert source.fact.shape == expected.shape
+    np.testing.assert_array_equal(source.array(), expected)
+    if source.has_rows:
+        np.testing.assert_array_equal(source.rows(1, 3), expected[1:3])
+
+
+@pytest.mark.parametrize("factor", [1e-5, 1e-7, 300, 6e4])
+@pytest.mark.parametrize("element", [U4, I8])
+def test_f16_outside_its_normal_range(factor: float, element: Element) -> None:
+    source, expected = source_of(element, (6, 3, 8), (6, 3, 1), True, F16, factor)
+    np.testing.assert_array_equal(source.array(), expected)
+
+
+def test_rounding_to_f16_is_to_even() -> None:
+    """Products that lie in the middle between two numbers of f16."""
+    values = np.arange(256, dtype=np.uint8).reshape(1, 256)
+    scales = (1 + np.arange(1024) / 1024).astype(np.float16).reshape(1024, 1)
+    raw = np.repeat(values, 1024, 0).reshape(-1)
+    source = CompressedSource(Constant(U8, (1024, 256), Bytes(raw), raw.size), None, scales, (1024, 256), F16)
+    np.testing.assert_array_equal(source.array(), (values.astype(np.float16) * scales).astype(np.float32))
+
+
+def test_empty() -> None:
+    source, expected = source_of(I4, (0, 2, 8), (0, 2, 1), True)
+    assert source.array().shape == expected.shape == (0, 16)
+
+
+def test_zero_points_that_are_no_integers() -> None:
+    packed, values = constant(U8, (4, 8))
+    scale, zeros = np.full((4, 1), 0.013, np.float16), np.full((4, 1), 100.7, np.float16)
+    expected = ((values.astype(np.float16) - zeros) * scale).astype(np.float32)
+    np.testing.assert_array_equal(CompressedSource(packed, zeros, scale, (4, 8), F16).array(), expected)
+
+
+@pytest.mark.parametrize("element", [U4, I4, U8])
+@pytest.mark.parametrize("with_zeros", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "scales"), [((40, 3, 32), (40, 3, 1)), ((70, 96), (70, 1)), ((33, 2, 33), (33, 2, 1)), ((600, 8, 64), (600, 8, 1))]
+)
+@pytest.mark.parametrize("tokens", [1, 5, 32, 100])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products(element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int, threads: int) -> None:
+    """Every candidate, with a chain, against the product with the decompressed weights."""
+    source, weights = source_of(element, shape, scales, with_zeros)
+    x = np.random.default_rng(3).standard_normal((2, tokens, weights.shape[1]), np.float32)
+    bias = np.random.default_rng(4).standard_normal(weights.shape[0], np.float32)
+    expected = x @ weights.T + bias
+    for order in (None, (0, 2, 1)):
+        for kernel in kernels_of(source, [x, weights], bias, threads, order):
+            (actual,) = run_kernel(*kernel, [x, None], [bias])
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm)
+
+
+def kernels_of(
+    source: CompressedSource, inputs: Sequence[np.ndarray], bias: np.ndarray, threads: int, order: tuple[int, ...] | None
+) -> list[tuple[LinearKernel, Task]]:
+    chain = Chain(
+        2, np.dtype(np.float32), (Instruction("Add", lambda scratch, out, x, y: np.add(x, y, out=out), (0, 1), np.dtype(np.float32)),)
+    )
+    made = task_of("MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias], threads=threads)
+    task = dataclasses.replace(made, constants=(None, source), unpack=False, output_orders=(order,))
+    found = candidates(task)
+    types = {type(kernel) for kernel in found}
+    assert DirectLinear in types
+    assert types <= {DirectLinear, TransposedLinear, GroupedLinear}
+    for kernel in found:
+        store = ConstantStore()
+        kernel.pack(store)
+        assert not store.made()
+        assert kernel.runs_chain
+    return [(kernel, task) for kernel in found if isinstance(kernel, LinearKernel)]
+
+
+def test_unpacked_once_where_memory_allows() -> None:
+    source, weights = source_of(U4, (40, 3, 32), (40, 3, 1), True)
+    inputs = [np.ones((2, 96), np.float32), weights]
+    made = task_of("MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,))
+    task = dataclasses.replace(made, constants=(None, source))
+    for kernel in candidates(task):
+        store = ConstantStore()
+        kernel.pack(store)
+        ((_, packed),) = store.made()
+        np.testing.assert_array_equal(packed, weights)
+
+
+def test_packing_is_that_of_ir() -> None:
+    """The low four bits come first."""
+    np.testing.assert_array_equal(unpack(U4, np.array([0x21], np.uint8), 2), [1, 2])
+    source = CompressedSource(Constant(U4, (1, 2), Bytes(np.array([0x21], np.uint8)), 1), None, np.ones((), np.float32), (1, 2))
+    np.testing.assert_array_equal(source.array(), [[1, 2]])
