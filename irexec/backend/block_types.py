@@ -8,15 +8,16 @@ The decorated function is only called for tasks with all inputs of types that Nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from irexec.backend.block_kernel import BlockKernel, in_carriers
 from irexec.backend.chain import BlockFunction
 from irexec.backend.constants import ConstantSource
-from irexec.backend.kernel import Task
-from irexec.backend.registry import BlockOperation, block_operation
+from irexec.backend.kernel import Kernel, Task
+from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element
 from irexec.ir.facts import Fact
@@ -38,11 +39,37 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
         def operation(task: Task) -> BlockOperation | None:
             if not _has_native_types(task) or task.inputs[0].element.carrier.kind not in kinds:  # type: ignore[union-attr]
                 return None
-            return _widened(task, make) if task.definition.widen and _has(task, F16) else make(task)
+            made = _widened(task, make) if task.definition.widen and _has(task, F16) else make(task)
+            return made and _with_needed_shapes(made, task)
+
+        @kernels(type, since)
+        def candidates(task: Task) -> Iterator[Kernel]:
+            element, carried = task.outputs[0].element, in_carriers(task)
+            made = operation(carried)
+            if made is not None and element is not None:
+                yield BlockKernel(carried, made, element)
 
         return make
 
     return register
+
+
+def _with_needed_shapes(operation: BlockOperation, task: Task) -> BlockOperation:
+    """The operation without the shapes that do not change what NumPy's broadcasting does."""
+    rank = len(task.output_shape())
+    shapes = operation.shapes or (None,) * len(operation.reads)
+    needed = [
+        None if shape is not None and _broadcasts_alike(task.shape(i), shape, rank) else shape
+        for i, shape in zip(operation.reads, shapes, strict=True)
+    ]
+    return replace(operation, shapes=tuple(needed))
+
+
+def _broadcasts_alike(own: tuple[int, ...], wanted: tuple[int, ...], rank: int) -> bool:
+    def aligned(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * (rank - len(shape)) + shape
+
+    return len(own) <= rank and aligned(own) == aligned(wanted)
 
 
 def _has_native_types(task: Task) -> bool:

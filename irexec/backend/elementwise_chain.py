@@ -115,6 +115,9 @@ class ChainKernel(Kernel):
         output: the fact of its result, to whose shape all inputs broadcast.
         threads: how many threads there are.
         input_orders, output_order: how the tensors lie in memory, as far as that is known.
+
+    Attributes:
+        shared: the inputs whose memory the output may be.
     """
 
     def __init__(
@@ -130,11 +133,8 @@ class ChainKernel(Kernel):
         orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
         full = [fact.shape == output.shape for fact in inputs]
         same = [one and order == output_order for one, order in zip(full, orders, strict=True)]
-        super().__init__(
-            algorithm="chain of element-wise operations",
-            runs_chain=True,
-            overwrites=tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element),
-        )
+        self.shared = tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element)
+        super().__init__(algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared)
         self.chain = chain
         self._elements = block_elements(chain)
         self._pieces = _piece_size(chain, size, self._elements)
@@ -147,7 +147,7 @@ class ChainKernel(Kernel):
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         """See Kernel.run; an input may be the very memory of the output if ``overwrites`` names it."""
         out = outputs[0]
-        shared = tuple(i for i in self.overwrites if np.may_share_memory(inputs[i], out))
+        shared = tuple(i for i in self.shared if np.may_share_memory(inputs[i], out))
         _run(self.chain, out, inputs, shared[0] if len(shared) == 1 else shared or -1, context, self._elements, self._pieces)
 
 
@@ -165,6 +165,11 @@ def _piece_size(chain: Chain, size: int, elements: int) -> int:
     if size * cost < _UNSPLIT:
         return -(-size // elements) or 1
     return max(1, round(_PIECE / (elements * cost)))
+
+
+def workspace_of(chain: Chain) -> int:
+    """Bytes of scratch that ``run_chain_in_place`` needs for a thread."""
+    return chain.workspace(block_elements(chain)) + (1 << 16)
 
 
 def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.ndarray], context: Context) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place
+from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.registry import candidates
 from irexec.compile.graph import Operation, Value
@@ -99,7 +99,7 @@ class ChainBehind(Kernel):
         if task.chain is None:
             raise AssertionError("there is a chain")
         self.algorithm, self.cost = kernel.algorithm, kernel.cost
-        self.reads, self.workspace, self.splits = kernel.reads, max(kernel.workspace, 1 << 20), kernel.splits
+        self.reads, self.workspace, self.splits = kernel.reads, max(kernel.workspace, workspace_of(task.chain)), kernel.splits
         self._kernel, self._chain, self._own = kernel, task.chain, len(task.inputs)
 
     def pack(self, store: Any) -> None:

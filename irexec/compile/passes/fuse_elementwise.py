@@ -173,7 +173,15 @@ class _Fusion:
             block = self.blocks[operation]
             sources = tuple(register(*argument) for argument in _arguments(operation, block))
             instructions.append(
-                Instruction(operation.type, block.function, sources, _dtype(operation.output.fact), block.in_place, block.temporaries)
+                Instruction(
+                    operation.type,
+                    block.function,
+                    sources,
+                    _dtype(operation.output.fact),
+                    block.in_place,
+                    block.temporaries,
+                    block.passes,
+                )
             )
         first_fact = product.fact if product is not None else next(iter(operands.values())).fact
         return list(operands.values()), Chain(count, _dtype(first_fact), tuple(instructions))
