@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Task
-from irexec.backend.registry import BlockOperation, block_operations, find_block_operation
+from irexec.backend.registry import BlockOperation, block_operations, candidates, find_block_operation
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from tests.support.cases import Case, families
 from tests.support.laws import assert_same, attributes_of, exact_facts, infer, kernel
+from tests.support.tasks import run_kernel
 
 _ROWS = [row for rows in families().values() for row in rows if isinstance(row, Case)]
 
@@ -99,3 +101,18 @@ def _strided(array: np.ndarray) -> np.ndarray:
 
 def test_every_block_operation_has_a_row() -> None:
     assert {(row.type, row.since) for row, _ in _FOUND} == set(block_operations())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_of_element_wise_operations(threads: int) -> None:
+    """As the runtime asks for them where shapes are known only then; in types that NumPy lacks too."""
+    elements = set()
+    for row in _ROWS:
+        if (row.type, row.since) not in block_operations():
+            continue
+        task = dataclasses.replace(_task(row, True), output_orders=(None,), threads=threads)
+        for candidate in candidates(task):
+            (result,) = run_kernel(candidate, task, [x.array for x in row.inputs])
+            assert_same([result], kernel(row, [x.array for x in row.inputs]), row)
+            elements |= {x.element.name for x in row.inputs}
+    assert {"f32", "f16", "bf16", "f64", "i32", "i64", "u8", "boolean"} <= elements
