@@ -203,7 +203,7 @@ class _Planner:
         if optimize and definition.first_output_kernel is not None and not any(wanted[1:]):
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
-        if optimize and has_candidates(definition) and not is_static(operation):
+        if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
             special = Specialising(operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack)
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         if optimize and operation.chain is None and not operation.bodies and _state(definition) is None:
@@ -222,6 +222,12 @@ class _Planner:
             copied.append(bool(storage.roots[value] & seen))
             seen |= storage.roots[value]
         return tuple(copied)
+
+
+def _is_of_integers(operation: Operation) -> bool:
+    """Whether it computes on integers alone, which are mostly sizes and counters: few elements, other values on every call."""
+    elements = [value.fact.element for value in operation.inputs]
+    return all(element is not None and not element.is_float for element in elements)
 
 
 def _is_native(operation: Operation) -> bool:
