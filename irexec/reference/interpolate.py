@@ -59,10 +59,8 @@ def interpolate(
         for axis, size in zip(axes, sizes, strict=True):
             shape[axis] = size
         return np.zeros(shape, data.dtype)
-    if scales is None:
-        scales = [float(np.float32(out) / np.float32(data.shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
-    # The triangle is widened along every axis as soon as one shrinks.
-    params = dataclasses.replace(params, antialias=params.antialias and min(scales, default=1) < 1)
+    scales = scales_of(data.shape, axes, sizes) if scales is None else scales
+    params = _widened_if_shrinking(params, scales)
     tables = [_taps(params, data.shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
     if params.mode == "nearest":
         return _resized(data, axes, tables).copy() if not axes else _resized(data, axes, tables)
@@ -75,20 +73,49 @@ def interpolate(
     return _bytes(data, params, axes, tables, float(math.prod(map(np.float32, scales))))
 
 
+def scales_of(shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> list[float]:
+    """The scales by which coordinates go where only sizes are given."""
+    return [float(np.float32(out) / np.float32(shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
+
+
+def _widened_if_shrinking(params: ResizeParams, scales: Sequence[float]) -> ResizeParams:
+    """The triangle is widened along every axis as soon as one shrinks."""
+    return dataclasses.replace(params, antialias=params.antialias and min(scales, default=1) < 1)
+
+
+def float_steps(
+    shape: Sequence[int], params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float]
+) -> list[tuple[int, Taps]]:
+    """What ``interpolate`` does with floats, in order: an axis, and the taps and weights of its positions."""
+    params = _widened_if_shrinking(params, scales)
+    tables = [_taps(params, shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    return _in_order(*_for_floats(params, axes, tables))
+
+
+def _in_order(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Taps]]:
+    """Axes that grow least first; among equals the last axis first."""
+    return sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0]))
+
+
+def _for_floats(params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]) -> tuple[Sequence[int], Sequence[Taps]]:
+    """The axes that are computed and their tables: Pillow leaves out those that keep their size."""
+    if params.is_pillow:
+        kept = [len(taps.index) != taps.size for taps in tables]
+        axes = [axis for axis, used in zip(axes, kept, strict=True) if used]
+        tables = [taps for taps, used in zip(tables, kept, strict=True) if used]
+    return axes, [taps.normalized for taps in tables] if params.mode == "linear" else tables
+
+
 def _resized(work: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
-    """One axis after the other, those that grow least first; among equals the last axis first."""
-    for axis, taps in sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0])):
+    """One axis after the other."""
+    for axis, taps in _in_order(axes, tables):
         work = resize.apply(work, axis, taps)
     return work
 
 
 def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
     work = data.astype(np.float32) if data.dtype == np.float16 else data
-    if params.is_pillow:
-        kept = [len(taps.index) != taps.size for taps in tables]
-        axes = [axis for axis, used in zip(axes, kept, strict=True) if used]
-        tables = [taps for taps, used in zip(tables, kept, strict=True) if used]
-    work = _resized(work, axes, [taps.normalized for taps in tables] if params.mode == "linear" else tables)
+    work = _resized(work, *_for_floats(params, axes, tables))
     return work.astype(data.dtype, copy=work is data)
 
 
