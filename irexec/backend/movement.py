@@ -49,7 +49,8 @@ class _Movement(Kernel):
 
         def block(index: int, scratch: Scratch) -> None:
             region = self._regions[index]
-            target = out[region]
+            # The ellipsis keeps a result of rank 0 an array.
+            target = out[(*region, ...)]
             self._fill(index, inputs, target, scratch)
             self._epilogue.run(scratch, target, operands, region)
 

@@ -27,4 +27,5 @@ def node_error(node: Node, inputs: Sequence[Any], error: IrexecError) -> NodeErr
     line = "" if node.line is None else f", line {node.line}"
     given = ", ".join(f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else str(x) for x in inputs)
     location = f"layer {node.id} {node.name!r} ({node.type} of {node.version or 'no version'}{line})"
-    return NodeError(f"{location}: {error}; inputs {given}", node=node.name, reason=str(error))
+    inside = f"; inputs {given}" if inputs else ""
+    return NodeError(f"{location}: {error}{inside}", node=node.name, reason=str(error))

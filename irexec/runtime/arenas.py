@@ -12,8 +12,10 @@ import numpy as np
 from irexec.backend.kernel import Context
 from irexec.backend.pool import pool_of
 from irexec.backend.scratch import Scratch
+from irexec.compile.errors import node_error
 from irexec.compile.memory import ALIGNMENT
 from irexec.compile.steps import Plan
+from irexec.errors import NodeError, OpError
 
 KEPT = 2
 """Arenas that are kept for the next run."""
@@ -64,7 +66,10 @@ class Arenas:
                 return arena
             if self._free:
                 self._free.pop()
-        return Arena(_aligned(plan.arena))
+        try:
+            return Arena(_aligned(plan.arena))
+        except (MemoryError, ValueError) as error:
+            raise _too_large(plan) from error
 
     def give_back(self, arena: Arena) -> None:
         """The run is over."""
@@ -77,6 +82,14 @@ class Arenas:
         """Bytes of the arenas that no run uses now."""
         with self._lock:
             return sum(arena.buffer.size for arena in self._free)
+
+
+def _too_large(plan: Plan) -> NodeError:
+    """The arena cannot be had: the error names the layer that gives the largest tensor."""
+    largest = max(plan.places, key=lambda place: place.size)
+    node = next(step.node for step in plan.steps if largest.slot in step.outputs)
+    reason = f"it needs more than memory or NumPy can hold: its result takes {largest.size} bytes, all intermediate tensors {plan.arena}"
+    return node_error(node, [], OpError(reason))
 
 
 def _aligned(size: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
-from irexec.backend.registry import BlockOperation, candidates, find_block_operation
+from irexec.backend.registry import BlockOperation, block_operations, candidates, find_block_operation
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static, task_of
@@ -32,6 +32,10 @@ def fuse_elementwise(graph: Graph, rewriting: Rewriting) -> None:
     for operation in graph.order():
         if operation in graph and operation in fusion.blocks:
             fusion.extend(operation)
+
+
+def _is_element_wise(operation: Operation) -> bool:
+    return operation.definition is None or (operation.definition.type, operation.definition.since) in block_operations()
 
 
 def _takes_chain(operation: Operation) -> bool:
@@ -85,7 +89,8 @@ class _Fusion:
             operation = by_number[heapq.heappop(waiting)]
             reason = self._obstacle(operation, value)
             if reason is not None:
-                self.rewriting.refused(operation, reason)
+                if _is_element_wise(operation):
+                    self.rewriting.refused(operation, reason)
                 continue
             self._add(growth, operation)
             if len(growth.open) == 1 and operation.output in growth.open:
@@ -114,7 +119,7 @@ class _Fusion:
     def _obstacle(self, operation: Operation, value: Value) -> str | None:
         """Why an operation cannot join a chain behind ``value``; None if it can."""
         if operation not in self.blocks:
-            return "it is not element-wise for these types" if operation.definition is not None else "it is in another chain"
+            return "it is in another chain" if operation.definition is None else "it cannot run on blocks for these types and shapes"
         if operation.output.fact.shape != value.fact.shape:
             return "it broadcasts to another shape"
         if operation.output.fact.element is not value.fact.element:
