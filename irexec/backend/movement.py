@@ -50,7 +50,8 @@ class _Movement(Kernel):
         def block(index: int, scratch: Scratch) -> None:
             region = self._regions[index]
             # The ellipsis keeps a result of rank 0 an array.
-            target = out[(*region, ...)]
+            whole: Any = (*region, ...)
+            target = out[whole]
             self._fill(index, inputs, target, scratch)
             self._epilogue.run(scratch, target, operands, region)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from irexec.backend.chain import BlockFunction
 from irexec.backend.kernel import Kernel, Task
+from irexec.errors import OpError
 from irexec.ir.facts import Fact
 from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
@@ -90,7 +91,15 @@ def candidates(task: Task) -> list[Kernel]:
     """The fast kernels that can compute a task."""
     loader.load()
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
-    return [kernel for function in found for kernel in function(task)]
+    return [kernel for function in found for kernel in _offered(function, task)]
+
+
+def _offered(function: Candidates, task: Task) -> list[Kernel]:
+    """What a function offers; nothing where attributes or sizes are absurd, of which the reference kernel says what is wrong."""
+    try:
+        return list(function(task))
+    except (OpError, OverflowError, MemoryError):
+        return []
 
 
 def has_candidates(definition: OpDef) -> bool:
