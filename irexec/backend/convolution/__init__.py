@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.pointwise import Pointwise
-from irexec.backend.convolution.winograd import Winograd, suits
+from irexec.backend.convolution.winograd import TILES, Winograd, suits
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.registry import kernels
 
@@ -39,8 +39,8 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
     yield Columns(task, geometry, channels_last=False)
     if is_channels_last(task.input_orders[0]):
         yield Columns(task, geometry, channels_last=True)
-    for tile in (2, 4):
-        if task.constants[1] is not None and suits(geometry, tile):
+    for tile in TILES:
+        if task.constants[1] is not None and suits(geometry):
             kernel = Winograd(task, geometry, tile)
             if kernel.workspace <= _WORKSPACE:
                 yield kernel

@@ -10,15 +10,22 @@ from irexec.backend.scratch import Scratch
 
 
 def region(
-    scratch: Scratch, image: np.ndarray, begins: Sequence[int], sizes: Sequence[int], dtype: np.dtype, channels_last: bool
+    scratch: Scratch,
+    image: np.ndarray,
+    begins: Sequence[int],
+    sizes: Sequence[int],
+    dtype: np.dtype,
+    channels_last: bool,
+    copies: bool = False,
 ) -> np.ndarray:
     """``image`` (C, spatial...) from ``begins``, which may be negative, in ``sizes``, which may go beyond the end.
 
-    It is a view if the region lies inside and the type is ``dtype``, else a copy, whose channels are innermost if ``channels_last``.
+    It is a view if the region lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose channels are
+    innermost if ``channels_last``.
     """
     source, target, is_inside = _overlap(image.shape[1:], begins, sizes)
     part = image[(slice(None), *source)]
-    if is_inside and image.dtype == dtype:
+    if is_inside and image.dtype == dtype and not copies:
         return part
     if channels_last:
         buffer = np.moveaxis(scratch.take((*sizes, len(image)), dtype), -1, 0)

@@ -1,8 +1,10 @@
 """Winograd's F(m x m, 3 x 3): the m * m results of a tile from (m + 2) * (m + 2) products instead of 9 * m * m.
 
-Both tile transforms are products with a Kronecker matrix; in between there is one product for each point of a tile. A block
-of tiles stays in the second-level cache from the gathered data to the end of the chain. Source: Lavin and Gray, "Fast Algorithms
-for Convolutional Neural Networks", with the points 0, 1, -1 for m = 2 and 0, 1, -1, 2, -2 for m = 4.
+Everything is computed channels last, whatever the layout of data and result: then each of the two axes of a tile is transformed by
+one small product, which reads the overlapping tiles and writes the results where they lie in memory, so that nothing is gathered
+or scattered. A block of rows of tiles stays in cache from the padded data to the end of the chain. In between there is one product
+for each point of a tile. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", with the points 0, 1, -1 for m = 2,
+and also 2, -2 for m = 4.
 
 The error against direct convolution is about 1e-5 of the largest result in float32 for m = 4.
 """
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
@@ -21,7 +24,6 @@ from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import region
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply
 from irexec.backend.scratch import Scratch
 
 _INPUT = {
@@ -45,10 +47,15 @@ _OUTPUT = {
     2: np.array([[1, 1, 1, 0], [0, 1, -1, 1]]),
     4: np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]),
 }
+TILES = tuple(_INPUT)
 
-# Bytes of transformed tiles and of their products that a block should have, and may have at most.
-_BLOCK = 1 << 20
-_LIMIT = 6 << 20
+# Bytes of transformed tiles and of their products that a block should have. Where there are many channels, the weights are read
+# from memory for each block, so that blocks are larger.
+_BLOCK = 3 << 19
+_MANY_BLOCK = 5 << 20
+_MANY = 192
+# Output channels whose weights lie together in memory.
+_PANEL = 64
 
 
 class Winograd(Kernel):
@@ -60,32 +67,33 @@ class Winograd(Kernel):
 
     def __init__(self, task: Task, geometry: Geometry, tile: int) -> None:
         g = self.geometry = geometry
-        self.tile, self.points = tile, (tile + 2) ** 2
+        self.tile, self.points = tile, tile + 2
         self.output = Output(task, g.computed)
-        make = functools.partial(_transform_weights, tile)
+        make = functools.partial(transform_weights, tile)
         self.weights = Weights(task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed)
         self.reads, self.runs_chain, self.splits = (0,), True, True
         self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
         self.down, self.across = (-(-count // tile) for count in g.windows.counts)
-        self.rows = split(self.down, self._rows())
+        self.rows = split(self.down, self._rows(task.threads))
         self.workspace = self._workspace()
-        self.cost = _cost(
-            g, tile, self.down * self.across, len(self.rows), is_channels_last(task.input_orders[0]), self.output.channels_last
-        )
+        self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
-    def _rows(self) -> int:
+    def _rows(self, threads: int) -> int:
         """Rows of tiles in a block."""
-        per_row = self.points * self.across * self.geometry.computed.itemsize * max(self.geometry.inputs, self.geometry.outputs)
-        return max(1, _BLOCK // per_row)
+        g = self.geometry
+        per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
+        rows = max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
+        return rows if threads == 1 else max(1, min(rows, -(-self.down // (2 * threads))))
 
     def _workspace(self) -> int:
-        g = self.geometry
         rows = max(part.stop - part.start for part in self.rows)
-        tiles = rows * self.across
-        transformed, products = self.points * tiles * g.inputs, self.points * tiles * g.outputs
-        data = (rows * self.tile + 2) * (self.across * self.tile + 2) * g.inputs
-        elements = max(transformed, products) + max(transformed + data, products)
-        return elements * g.computed.itemsize + self.output.workspace(g.outputs, rows * self.tile * g.windows.counts[1]) + 512
+        g, m, width = self.geometry, self.tile, self.across * self.tile + 2
+        tiles = self.points**2 * rows * self.across
+        data = (rows * m + 2) * width * g.inputs
+        half = self.points * rows * width * max(g.inputs, g.outputs)
+        pixels = rows * m * g.windows.counts[1]
+        elements = tiles * (g.inputs + g.outputs) + max(data + half, half + g.outputs * pixels)
+        return elements * g.computed.itemsize + self.output.workspace(g.outputs, pixels) + 1024
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
@@ -94,7 +102,7 @@ class Winograd(Kernel):
         g, x = self.geometry, inputs[0]
         packed = self.weights.packed(None)
         out = self.output.bind(outputs[0], inputs, packed.spread)
-        rows = packed.array.shape[1]
+        rows = packed.array.shape[1] * packed.array.shape[3]
         channels = slice(0, rows)
         height, width = g.windows.counts
 
@@ -105,86 +113,93 @@ class Winograd(Kernel):
             pixels = slice(first * width, last * width)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            self._tiles(scratch, x[image], packed.array, part, result.reshape(rows, last - first, width))
+            multiplied = self._multiply(scratch, x[image], packed.array, part)
+            self._untransform(scratch, multiplied, last - first, result)
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
         context.parallel(g.images * len(self.rows), block)
         out.end()
 
-    def _tiles(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, part: slice, result: np.ndarray) -> None:
-        """Compute rows of tiles into (outputs, rows, width)."""
-        g, down = self.geometry, part.stop - part.start
-        count = down * self.across
-        outputs = weights.shape[1]
-        # Two areas: data and products share one, transformed data and results the other.
-        transformed, products = self.points * g.inputs * count, self.points * outputs * count
-        first = scratch.take((max(transformed, products),), g.computed)
+    def _multiply(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, part: slice) -> np.ndarray:
+        """The products of a part's tiles, as (points, points, rows of tiles, tiles, outputs)."""
+        g, m, points = self.geometry, self.tile, self.points
+        down, across, channels = part.stop - part.start, self.across, g.inputs
+        _, panels, _, panel = weights.shape
+        multiplied = scratch.take((points * points, down * across, panels, panel), g.computed)
         mark = scratch.mark()
-        tiles = scratch.take((self.points, g.inputs * count), g.computed)
-        self._gather(scratch, image, part, tiles)
-        spread = first[:transformed].reshape(self.points, g.inputs * count)
-        multiply(_kronecker(self.tile, "input", g.computed), tiles, spread)
-        scratch.release(mark)
-        multiplied = scratch.take((self.points, outputs, count), g.computed)
-        np.matmul(weights, spread.reshape(self.points, g.inputs, count), out=multiplied)
-        inner = self.tile * self.tile
-        values = first[: inner * outputs * count].reshape(inner, outputs * count)
-        multiply(_kronecker(self.tile, "output", g.computed), multiplied.reshape(self.points, outputs * count), values)
-        _untile(values.reshape(self.tile, self.tile, outputs, down, self.across), result)
-
-    def _gather(self, scratch: Scratch, image: np.ndarray, part: slice, tiles: np.ndarray) -> None:
-        """The overlapping tiles of a part, as (points, inputs * tiles)."""
-        g, m = self.geometry, self.tile
-        down = part.stop - part.start
+        spread = scratch.take((points, points, down, across, channels), g.computed)
+        inner = scratch.mark()
         top, left = g.windows.pads_begin
-        begins = (part.start * m - top, -left)
-        data = region(scratch, image, begins, (down * m + 2, self.across * m + 2), g.computed, False)
-        c, y, x = data.strides
-        shape = (m + 2, m + 2, g.inputs, down, self.across)
-        view = np.lib.stride_tricks.as_strided(data, shape, (y, x, c, m * y, m * x), writeable=False)
-        np.copyto(tiles.reshape(shape), view)
+        width = across * m + 2
+        data = region(scratch, image, (part.start * m - top, -left), (down * m + 2, width), g.computed, channels_last=True, copies=True)
+        rows = np.moveaxis(data, 0, -1).reshape(down * m + 2, width * channels)
+        half = scratch.take((points, down, width * channels), g.computed)
+        transform = _matrix(m, "input", g.computed)
+        row, item = rows.strides
+        tile_rows = as_strided(rows, (down, points, width * channels), (m * row, row, item), writeable=False)
+        np.matmul(transform, tile_rows, out=half.swapaxes(0, 1))
+        point, row, item = half.strides
+        pixel = channels * item
+        tiles = as_strided(half, (points, down, across, points, channels), (point, row, m * pixel, pixel, item), writeable=False)
+        np.matmul(transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
+        scratch.release(inner)
+        np.matmul(spread.reshape(points * points, 1, down * across, channels), weights, out=multiplied.swapaxes(1, 2))
+        scratch.release(mark)
+        return multiplied.reshape(points, points, down, across, panels * panel)
 
+    def _untransform(self, scratch: Scratch, multiplied: np.ndarray, rows: int, result: np.ndarray) -> None:
+        """Write so many rows of results to (outputs, pixels)."""
+        m, width = self.tile, self.geometry.windows.counts[1]
+        points, _, down, across, outputs = multiplied.shape
+        dtype = multiplied.dtype
+        transform = _matrix(m, "output", dtype)
+        half = scratch.take((points, down, across, m, outputs), dtype)
+        np.matmul(transform, multiplied.transpose(0, 2, 3, 1, 4), out=half)
+        columns = half.reshape(points, down, across * m * outputs)[:, :, : width * outputs].swapaxes(0, 1)
+        is_direct = result.strides[0] == result.itemsize and result.strides[1] == outputs * result.itemsize
+        values = result.T.reshape(rows, width * outputs) if is_direct else scratch.take((rows, width * outputs), dtype)
+        whole, rest = divmod(rows, m)
+        if whole:
+            np.matmul(transform, columns[:whole], out=values[: whole * m].reshape(whole, m, -1))
+        if rest:
+            np.matmul(transform[:rest], columns[whole], out=values[whole * m :])
+        if not is_direct:
+            np.copyto(result, values.reshape(-1, outputs).T)
 
-def _untile(values: np.ndarray, out: np.ndarray) -> None:
-    """Write (tile, tile, outputs, down, across) to (outputs, rows, width); what is beyond the border is dropped."""
-    tile = len(values)
-    for y in range(min(tile, out.shape[1])):
-        for x in range(min(tile, out.shape[2])):
-            part = out[:, y::tile, x::tile]
-            part[...] = values[y, x, :, : part.shape[1], : part.shape[2]]
+    def _cost(self, data_last: bool) -> float:
+        g, points = self.geometry, self.points
+        tiles = self.down * self.across
+        weights = points**2 * g.outputs * g.inputs
+        product = 2 * weights * tiles / 95 + weights * 0.4 * len(self.rows)
+        # A transform of the inner axis is a call of BLAS for each row of points of a tile.
+        calls = points * tiles * 2 * 130
+        moved = points**2 * tiles * (g.inputs * 0.25 + g.outputs * 0.2)
+        pixels = g.windows.counts[0] * g.windows.counts[1]
+        copied = pixels * (g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if self.output.channels_last else 0.8))
+        return g.images * (product + calls + moved + copied) + 30_000 * len(self.rows)
 
 
 @functools.cache
-def _kronecker(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
-    matrix = {"input": _INPUT, "output": _OUTPUT}[which][tile]
-    return np.kron(matrix, matrix).astype(dtype)
+def _matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
+    return {"input": _INPUT, "output": _OUTPUT}[which][tile].astype(dtype)
 
 
-def _transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
-    """(1, O, I, 3, 3) to (points, O, I), computed in float64."""
+def transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
+    """(1, O, I, 3, 3) to (points, panels, I, outputs of a panel), computed in float64."""
     _, outputs, inputs, _, _ = weights.shape
     matrix = np.kron(_FILTER[tile], _FILTER[tile])
-    made = np.empty((len(matrix), outputs, inputs), weights.dtype)
-    for part in split(outputs, max(1, (1 << 16) // inputs)):
-        some = weights[0, part].reshape(-1, 9).T.astype(np.float64)
-        made[:, part] = (matrix @ some).reshape(len(matrix), -1, inputs)
+    panel = _PANEL if outputs % _PANEL == 0 else outputs
+    made = np.empty((len(matrix), outputs // panel, inputs, panel), weights.dtype)
+    for number in range(outputs // panel):
+        for part in split(inputs, max(1, (1 << 16) // panel)):
+            some = weights[0, number * panel : (number + 1) * panel, part].transpose(2, 3, 1, 0).reshape(9, -1).astype(np.float64)
+            made[:, number, part] = (matrix @ some).reshape(len(matrix), -1, panel)
     return made
 
 
-def suits(g: Geometry, tile: int) -> bool:
-    """Whether the algorithm applies, and its blocks are not too large."""
+def suits(g: Geometry) -> bool:
+    """Whether the algorithm applies."""
     w = g.windows
     fits = g.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1} and g.computed == np.float32
-    if not fits or min(w.counts) < 3:
-        return False
-    across = -(-w.counts[1] // tile)
-    return 2 * (tile + 2) ** 2 * 4 * across * max(g.inputs, g.outputs) <= _LIMIT
-
-
-def _cost(g: Geometry, tile: int, tiles: int, blocks: int, data_last: bool, result_last: bool) -> float:
-    points = (tile + 2) ** 2
-    product = 2 * points * g.outputs * g.inputs * tiles / 85 + points * g.outputs * g.inputs * 0.4 * blocks
-    gathered = points * g.inputs * tiles * (0.8 + points / 50 + (0.5 if data_last else 0))
-    written = tile * tile * g.outputs * tiles * (0.8 + points / 50 + (0.5 if result_last else 0))
-    return g.images * (product + gathered + written) + 40_000 * blocks
+    return fits and min(w.counts) >= 3
