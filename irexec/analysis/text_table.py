@@ -33,3 +33,13 @@ def amount(size: float) -> str:
         if size >= 0.9995 * factor:
             return f"{size / factor:.3g} {unit}"
     return f"{size:.0f} bytes"
+
+
+def metric(count: float | None) -> str:
+    """A count in at most three digits and a unit: "820", "1.2 k", "4.09 G"; empty for None."""
+    if count is None:
+        return ""
+    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 0.9995 * factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f}"

@@ -18,6 +18,7 @@ from irexec.cli.explain import explain
 from irexec.cli.infer import infer
 from irexec.cli.inspect import inspect
 from irexec.cli.ops import ops
+from irexec.cli.profile import profile
 from irexec.cli.validate import validate
 from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
 from irexec.startup import INTERRUPTED, raise_on_interrupt
@@ -46,7 +47,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (infer, validate, explain, inspect, convert, ops):
+for command in (infer, validate, explain, inspect, profile, convert, ops):
     cli.add_command(command)
 
 

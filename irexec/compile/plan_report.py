@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.text_table import aligned, amount
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
@@ -26,8 +27,7 @@ class StepRow:
         number: its position among the steps of its plan, from 1.
         path: the names of the bodies that it is in, each with a slash behind it.
         layers: the names of the layers that it computes; a layer that was replaced by several steps is in each of them.
-        type: of the operation; "Chain" for element-wise operations that no other operation feeds.
-        chain: the element-wise operations that are computed with it, in order.
+        operation: its type, and those of the element-wise operations that are computed with it: "Convolution+Add+Relu".
         algorithm: of the kernel; "reference" for the reference kernel, "by shape" where one is selected for each run.
         order: the axes of the first output from the outermost to the innermost in memory; None for C order.
         output: element type and shape of the first output.
@@ -37,17 +37,11 @@ class StepRow:
     number: int
     path: str
     layers: tuple[str, ...]
-    type: str
-    chain: tuple[str, ...]
+    operation: str
     algorithm: str
     order: Order | None
     output: str
     bytes: int | None
-
-    @property
-    def operation(self) -> str:
-        """The operation and the chain that is computed with it."""
-        return "+".join([self.type, *self.chain] if self.type != "Chain" else self.chain)
 
     @property
     def layout(self) -> str:
@@ -132,14 +126,11 @@ def totals(report: PlanReport) -> list[str]:
     threads = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
     lines = [f"{len(report.steps)} steps for {report.layers} layers, {threads}"]
     if report.viewed or report.removed:
-        lines.append(f"{report.viewed} layers are views of other tensors, {report.removed} were computed when compiling or are not needed")
+        lines.append(f"{report.viewed} layers are views, {report.removed} were computed when compiling or are not needed")
     lines += [f"pass {name!r}: {count} change{'' if count == 1 else 's'}" for name, count in report.passes.items()]
-    lines.append(f"arena {amount(report.arena)}, workspace included; all intermediate tensors together {amount(report.intermediate)}")
+    lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
     lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
     return lines
-
-
-_NO_COMPUTATION = ("Parameter", "Constant", "Result")
 
 
 def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
@@ -147,7 +138,7 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
     graphs = list(_plans(plan, model))
     computed = {node for one, _ in graphs for step in one.steps for node in step.origins}
     viewed = {node for one, _ in graphs for node in one.views} - computed
-    layers = {node for _, graph in graphs for node in graph.nodes if node.type not in _NO_COMPUTATION}
+    layers = {node for _, graph in graphs for node in graph.nodes if node.type not in NO_COMPUTATION}
     packed, kept = _constant_bytes(store)
     return PlanReport(
         name=model.name,
@@ -190,8 +181,7 @@ def _row(number: int, step: Step, path: str) -> StepRow:
         number=number,
         path=path,
         layers=tuple(node.name for node in step.origins),
-        type=step.type,
-        chain=step.chain,
+        operation=step.operation,
         algorithm=step.algorithm,
         order=step.orders[0] if step.orders else None,
         output=str(step.facts[0]) if step.facts else "",
@@ -200,7 +190,7 @@ def _row(number: int, step: Step, path: str) -> StepRow:
 
 
 def _bytes(facts: Sequence[Fact]) -> int | None:
-    """Bytes of arrays of these facts; None if one of them is not known."""
+    """Bytes of arrays of these facts, as they are held; None if a shape or type is not known."""
     total = 0
     for fact in facts:
         if fact.element is None or fact.shape is None or not fact.is_static:

@@ -101,6 +101,11 @@ class Step:
     orders: tuple[Order | None, ...] = ()
     chain: tuple[str, ...] = ()
 
+    @property
+    def operation(self) -> str:
+        """The type, and those of the chain that is computed with it: "Convolution+Add+Relu"."""
+        return "+".join([self.type, *self.chain] if self.type != "Chain" else self.chain)
+
 
 @dataclass(frozen=True, eq=False)
 class BodyPlan:

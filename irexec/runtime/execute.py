@@ -79,7 +79,8 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Are
             else:
                 start = time.perf_counter()
                 runner.run(step, context)
-                observer(step, [slots[slot] if slot >= 0 else None for slot in step.outputs], time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                observer(step, [slots[slot] if slot >= 0 else None for slot in step.outputs], seconds)
         if variables.written:
             state.update(variables.written)
         return [slots[slot] for slot in plan.targets]

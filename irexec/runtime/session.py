@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.analysis import version_10
+from irexec.analysis.cost import Costs
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
@@ -22,10 +23,12 @@ from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.runtime.arenas import Arenas
-from irexec.runtime.execute import run
+from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
+from irexec.runtime.observation import OnLayer, observer_of
 from irexec.runtime.outputs import Outputs
 from irexec.runtime.plans import PlanCache
+from irexec.runtime.profile import Profile, describe_profile, measure
 from irexec.runtime.variables import VariableStates, variables_of
 
 Targets = tuple[Value, ...] | None
@@ -83,10 +86,15 @@ class CompiledModel:
         return self._session(inputs, allow_cast=allow_cast)
 
     def run(
-        self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None, *, allow_cast: bool = False
+        self,
+        inputs: Inputs = None,
+        outputs: Sequence[str | int] | str | int | None = None,
+        *,
+        allow_cast: bool = False,
+        on_layer: OnLayer | None = None,
     ) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the tensors that ``outputs`` names; see Session.run."""
-        return self._session.run(inputs, outputs, allow_cast=allow_cast)
+        return self._session.run(inputs, outputs, allow_cast=allow_cast, on_layer=on_layer)
 
     def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph; see Session.values."""
@@ -122,6 +130,32 @@ class CompiledModel:
         made = self._plans.get((key, None), lambda: self._make(key, None))
         return describe_plan(made, self.model, self._compilation.store)
 
+    def profile(self, inputs: Inputs = None, runs: int = 20, *, allow_cast: bool = False) -> Profile:
+        """Run several times and measure every step; the state of variables is that before the first call, and stays as it is.
+
+        Args:
+            inputs: as for a call.
+            runs: how many runs are measured, after two that are not.
+            allow_cast: as for a call.
+
+        Raises:
+            InputError: ``runs`` is not a whole number of at least 1, or the inputs are wrong.
+            NodeError: a kernel refuses its inputs.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+            raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
+        arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
+        shapes = tuple(array.shape for array in arrays)
+        session, planned = self.session(), self._plan(shapes, None)
+
+        def run_once(observer: Observer) -> None:
+            session.reset()
+            with one_blas_thread():
+                run(planned, arrays, session.variables.arrays, self._arenas, observer)
+
+        times = measure(run_once, len(planned.steps), runs)
+        return describe_profile(planned, times, Costs(self.model, self._infer(shapes).facts))
+
     @property
     def inference(self) -> Inference:
         """What is known of every value before a run."""
@@ -154,12 +188,16 @@ class CompiledModel:
         return self._plans.get((shapes, targets), lambda: self._make(shapes, targets))
 
     def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
-        inference = self._inference
-        if shapes:
-            facts = [Fact(_fact(inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
-            inference = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
+        inference = self._infer(shapes)
         with one_blas_thread():
             return plan(self.model, inference, targets, self._compilation)
+
+    def _infer(self, shapes: InputShapes) -> Inference:
+        """What is known of every value where the inputs have these shapes; () stands for those of the model."""
+        if not shapes or self._is_static:
+            return self._inference
+        facts = [Fact(_fact(self._inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
+        return infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
 
     def _own(self, value: Value) -> Value:
         """The value of the copy for one of the model that was compiled, or of the copy itself."""
@@ -192,7 +230,12 @@ class Session:
         return Outputs(self._compiled.outputs, self._run(inputs, None, allow_cast))
 
     def run(
-        self, inputs: Inputs = None, outputs: Sequence[str | int] | str | int | None = None, *, allow_cast: bool = False
+        self,
+        inputs: Inputs = None,
+        outputs: Sequence[str | int] | str | int | None = None,
+        *,
+        allow_cast: bool = False,
+        on_layer: OnLayer | None = None,
     ) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the tensors that are asked for.
 
@@ -201,6 +244,8 @@ class Session:
             outputs: one key or several. A text is the name of any tensor in the graph: its tensor name, the name or id of the layer
                 that produces it, or ``layer:port``; an int is the position of a Result. None means all Results.
             allow_cast: as for a call.
+            on_layer: called after each step with its layers, outputs and time, as a StepRun. Layers that were fused are one step;
+                with ``optimize=False`` each is a step of its own. What it raises ends the run.
 
         Returns:
             A dict by the keys, as text, in the order asked for; Outputs where ``outputs`` is None.
@@ -209,11 +254,13 @@ class Session:
             InputError: there is no such tensor; the message offers similar names.
             NodeError: a kernel refuses its inputs.
         """
+        observer = None if on_layer is None else observer_of(on_layer)
         if outputs is None:
-            return self(inputs, allow_cast=allow_cast)
+            return Outputs(self._compiled.outputs, self._run(inputs, None, allow_cast, observer))
         if isinstance(outputs, str | int):
             outputs = [outputs]
-        arrays = self.values(inputs, [self._value(key) for key in outputs], allow_cast=allow_cast)
+        values = tuple(self._compiled._own(self._value(key)) for key in outputs)
+        arrays = self._run(inputs, values, allow_cast, observer)
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
 
     def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
@@ -234,12 +281,12 @@ class Session:
             raise InputError(f"a tensor is asked for by {key!r}, expected its name or the position of a result")
         return find_value(self._compiled.model, key)
 
-    def _run(self, inputs: Inputs, targets: Targets, allow_cast: bool) -> list[np.ndarray]:
+    def _run(self, inputs: Inputs, targets: Targets, allow_cast: bool, observer: Observer | None = None) -> list[np.ndarray]:
         compiled = self._compiled
         arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
         with one_blas_thread():
-            return run(planned, arrays, self.variables.arrays, compiled._arenas)
+            return run(planned, arrays, self.variables.arrays, compiled._arenas, observer)
 
 
 def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:

@@ -22,7 +22,7 @@ from irexec.runtime.session import CompiledModel
 from irexec.tools.array_files import load_arrays
 from irexec.tools.dump import tensor_names, write_dump
 from irexec.tools.images import ImageOptions
-from irexec.tools.input_sources import InputSource, input_arrays
+from irexec.tools.input_sources import InputSource, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
 from irexec.tools.shapes import refused, reshape
@@ -171,10 +171,8 @@ def _report(wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequenc
 
 def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
     """Every file that the run reads, with what it is: none of them may be overwritten."""
-    files = {path: "the model", options.weights or str(Path(path).with_suffix(".bin")): "the model's weights"}
-    files |= {source.path: "an input" for source in sources if source.path is not None}
-    files |= {file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file}
-    return files
+    files = files_read(path, options.weights, sources)
+    return files | {file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file}
 
 
 def _model(path: str, options: InferOptions) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -86,6 +87,20 @@ def input_arrays(
                 raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
             reader.found[name] = array
     return reader.found
+
+
+def sample_inputs(sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify) -> dict[str, np.ndarray]:
+    """The inputs that the sources give; random ones, of which ``notify`` is told, without any source."""
+    if ports and not sources:
+        notify(f"inputs are random, with seed {seed}; -i gives others")
+        sources = [InputSource(None, "random")]
+    return input_arrays(sources, ports, seed=seed, notify=notify)
+
+
+def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
+    """Every file that is read, with what it is: none of them may be overwritten."""
+    files = {path: "the model", weights or str(Path(path).with_suffix(".bin")): "the model's weights"}
+    return files | {source.path: "an input" for source in sources if source.path is not None}
 
 
 def _order(source: InputSource, files: Mapping[InputSource, Mapping[str, np.ndarray]]) -> int:

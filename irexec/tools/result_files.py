@@ -43,17 +43,28 @@ def check_outputs(output: str | None, dump_folder: str | None, read: Mapping[str
 def _check_output(output: Path, read: Mapping[str, str]) -> None:
     if output.suffix.lower() not in _SUFFIXES:
         raise InputError(f"-o {output}: results are written to a .npz, or an image to a .png")
-    if output.is_dir():
-        raise InputError(f"-o {output} is a folder")
-    if not output.parent.is_dir():
-        raise InputError(f"-o {output}: the folder {output.parent} does not exist")
-    if output.exists() and not output.is_file():
-        raise InputError(f"-o {output} is not a regular file")
-    for file, what in read.items():
-        if _is_same(output, Path(file)):
-            raise InputError(f"-o {output} is {what}, which would be overwritten")
+    check_file("-o", output, read)
     if output.suffix.lower() == ".png":
         load_pillow()
+
+
+def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
+    """Raise InputError unless a file can be written without overwriting one that is read.
+
+    Args:
+        option: that names the file, for messages.
+        output: the file.
+        read: the files that are read, with what they are.
+    """
+    if output.is_dir():
+        raise InputError(f"{option} {output} is a folder")
+    if not output.parent.is_dir():
+        raise InputError(f"{option} {output}: the folder {output.parent} does not exist")
+    if output.exists() and not output.is_file():
+        raise InputError(f"{option} {output} is not a regular file")
+    for file, what in read.items():
+        if _is_same(output, Path(file)):
+            raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -27,9 +27,7 @@ def test_every_layer_is_accounted_for(capsys: Capture) -> None:
     assert plan["layers"] == 12
     assert plan["computed"] + plan["viewed"] + plan["removed"] == 12
     assert {layer for step in plan["steps"] for layer in step["layers"]} >= {"conv0/Convolution", "conv0", "relu1", "probabilities"}
-    assert all(
-        set(step) == {"number", "path", "layers", "type", "chain", "algorithm", "order", "output", "bytes"} for step in plan["steps"]
-    )
+    assert all(set(step) == {"number", "path", "layers", "operation", "algorithm", "order", "output", "bytes"} for step in plan["steps"])
 
 
 def test_the_document_has_the_schema_and_the_summary(capsys: Capture) -> None:

@@ -36,7 +36,7 @@ def test_layers_are_in_steps_are_views_or_are_gone() -> None:
 
 def test_a_row_says_what_the_step_gives() -> None:
     last = irexec.compile_model(product()).plan.steps[-1]
-    assert (last.type, last.layers, last.output, last.bytes) == ("MatMul", ("last",), "f32[8,2]", 64)
+    assert (last.operation, last.layers, last.output, last.bytes) == ("MatMul", ("last",), "f32[8,2]", 64)
     assert last.layout == ""
 
 
@@ -91,7 +91,7 @@ def test_it_is_printable() -> None:
 
 def test_steps_of_bodies_follow_the_step_that_has_them() -> None:
     rows = irexec.compile_model(DATA / "branch.xml").plan.steps
-    branch = next(i for i, row in enumerate(rows) if row.type == "If")
+    branch = next(i for i, row in enumerate(rows) if row.operation == "If")
     inside = rows[branch + 1]
     assert inside.path == f"{rows[branch].layers[0]}/then_body/"
     assert inside.number == 1

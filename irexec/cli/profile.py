@@ -1,0 +1,113 @@
+"""irexec profile"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from irexec.cli import render
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.usage import is_given
+from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
+from irexec.tools.input_sources import parse_input_source
+from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
+from irexec.tools.profile import profile as measure
+
+_FOR_RUNNING = ("inputs", "seed", "runs", "threads", "no_optimize", "trace")
+
+
+@click.command(short_help="Show where the time of an .xml goes.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
+)
+@click.option("--bin", "weights", type=click.Path(), help="The weights, if not beside the model under the same name.")
+@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
+@click.option("--runs", type=click.IntRange(1), default=20, show_default=True, help="How many runs are measured.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads work on a step; default: as many as the process has cores.")
+@click.option("--no-optimize", is_flag=True, help="Run only the reference kernels, every layer as a step of its own.")
+@click.option(
+    "--by",
+    type=click.Choice(["step", "layer", "type"]),
+    help="A row for each step (default), each layer (default with --static) or each type of operation.",
+)
+@click.option("--sort", type=click.Choice(["time", "macs", "memory"]), help="The largest first; default: in the order of running.")
+@click.option("--trace", type=click.Path(), help="Write every time to this .json in Chrome's trace event format.")
+@click.option("--static", "is_static", is_flag=True, help="Only what layers cost, without running them; needs no weights.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
+def profile(
+    model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
+    no_optimize: bool, by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Run MODEL (an .xml) several times and show the time and the cost of every step.
+
+    \b
+    irexec profile model.xml --sort time
+    irexec profile model.xml -i image.npy --by type --threads 1
+    irexec profile model.xml --trace trace.json
+    irexec profile model.xml --static --sort macs
+
+    A step computes one layer, or several that were fused: it is named by its main layer, and +2 says that two more are
+    computed with it. A MAC is one product and one sum of a convolution, matrix product, recurrent cell or attention; two
+    floating-point operations. Bytes are those of all inputs and outputs, weights included.
+    """
+    by_name = shapes_by_input(shapes, "--shape")
+    if is_static:
+        _refuse_running(by, sort)
+        with render.progress(f"reading {model}"):
+            costs = static_profile(model, weights, by_name)
+        _show_static(model, costs, by or "layer", sort, as_json)
+        return
+    sources = [parse_input_source(text) for text in inputs]
+    options = ProfileOptions(weights, by_name, seed, runs, threads, not no_optimize, trace)
+    with render.progress(f"running {model}"):
+        found = measure(model, sources, options, render.note_line)
+    _show(model, found, by or "step", sort, as_json)
+
+
+def _refuse_running(by: Grouping | None, sort: SortKey | None) -> None:
+    """Refuse options about a run, which --static does without."""
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in _FOR_RUNNING and is_given(parameter.name):
+            raise click.UsageError(f"{parameter.opts[-1]} is about running the model, which --static does not")
+    if by == "step" or sort == "time":
+        raise click.UsageError(f"--static does not run the model, so there are no {'steps' if by == 'step' else 'times'}")
+
+
+def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:
+    rows = found.rows(by, sort)
+    if as_json:
+        document = {name: getattr(found, name) for name in ("threads", "runs", "milliseconds", "minimum", "in_steps")}
+        render.as_json({"model": path} | document | {"cost": asdict(found.cost), "by": by, "rows": list(map(_row, rows))})
+        return
+    _table(rows, by)
+    for text in totals(found):
+        render.line(text)
+    if by == "layer":
+        render.line("the time of a step is at its main layer; fused layers have none")
+
+
+def _show_static(path: str, costs: StaticProfile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:
+    rows = costs.rows(by, sort)
+    if as_json:
+        render.as_json({"model": path, "cost": asdict(costs.cost), "by": by, "unknown": costs.unknown, "rows": list(map(_row, rows))})
+        return
+    _table(rows, by)
+    render.line(cost_line(costs.cost))
+    if costs.unknown:
+        count = len(costs.unknown)
+        render.line(f"the shapes of {count} layer{'' if count == 1 else 's'} with MACs are not known; --shape gives those of inputs")
+
+
+def _table(rows: Sequence[ProfileRow], by: Grouping) -> None:
+    headers, cells, right = table(rows, by)
+    render.table(headers, cells, right=right, hide_empty=True)
+    render.line()
+
+
+def _row(row: ProfileRow) -> dict[str, Any]:
+    return asdict(row) | {"gflops": row.gflops}

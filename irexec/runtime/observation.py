@@ -1,0 +1,54 @@
+"""What a run tells of its steps while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.compile.steps import Step
+from irexec.runtime.execute import Observer
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """A step that has just run.
+
+    Attributes:
+        layers: the names of the layers that it computes; several where they were fused.
+        type: of the operation.
+        algorithm: of the kernel.
+        outputs: the arrays that it gives, None for one that nobody reads. They are read-only and valid until the callback returns:
+            their memory is used again.
+        seconds: the time that it took.
+    """
+
+    layers: tuple[str, ...]
+    type: str
+    algorithm: str
+    outputs: tuple[np.ndarray | None, ...]
+    seconds: float
+
+
+OnLayer = Callable[[StepRun], object]
+"""What ``run(..., on_layer=...)`` takes."""
+
+
+def observer_of(on_layer: OnLayer) -> Observer:
+    """The observer of a run that calls ``on_layer``."""
+
+    def observe(step: Step, outputs: Sequence[Any], seconds: float) -> None:
+        names = tuple(node.name for node in step.origins)
+        on_layer(StepRun(names, step.type, step.algorithm, tuple(map(_read_only, outputs)), seconds))
+
+    return observe
+
+
+def _read_only(array: np.ndarray | None) -> np.ndarray | None:
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,304 @@
+"""Where the time of a model goes: measured step by step, beside what each step costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from irexec.analysis.cost import Cost, Costs, has_macs
+from irexec.analysis.text_table import aligned, metric
+from irexec.compile.steps import Plan, Step
+from irexec.ir.graph import Node
+from irexec.runtime.execute import Observer
+
+WARM_UP = 2
+"""Runs before those that are measured."""
+
+Grouping = Literal["step", "layer", "type"]
+SortKey = Literal["time", "macs", "memory"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """What was measured, in seconds since the first run began.
+
+    Attributes:
+        begins, ends: of each run.
+        step_begins, step_seconds: (runs, steps).
+    """
+
+    begins: np.ndarray
+    ends: np.ndarray
+    step_begins: np.ndarray
+    step_seconds: np.ndarray
+
+
+def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Times:
+    """Measure runs after a warm-up; ``run_once`` runs the plan with an observer."""
+    for _ in range(WARM_UP):
+        run_once(lambda step, outputs, seconds: None)
+    begins, ends = np.zeros(runs), np.zeros(runs)
+    done, seconds_of = np.zeros((runs, steps)), np.zeros((runs, steps))
+    start = time.perf_counter()
+    for i in range(runs):
+        recorder = _Recorder(done[i], seconds_of[i])
+        begins[i] = time.perf_counter()
+        run_once(recorder)
+        ends[i] = time.perf_counter()
+    return Times(begins - start, ends - start, done - seconds_of - start, seconds_of)
+
+
+class _Recorder:
+    """The observer of one run."""
+
+    def __init__(self, done: np.ndarray, seconds: np.ndarray) -> None:
+        self._done, self._seconds, self._index = done, seconds, 0
+
+    def __call__(self, step: Step, outputs: Sequence[Any], seconds: float) -> None:
+        self._done[self._index], self._seconds[self._index] = time.perf_counter(), seconds
+        self._index += 1
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    """The time and the cost of a step, of a layer, or of all steps of a type.
+
+    Attributes:
+        name: of the layer, of the step's main layer, or of the type.
+        layers: the names of all layers that it stands for.
+        type: of the operation, with what is computed along with it: "Convolution+Add+Relu".
+        algorithm: of the kernel; None for a type.
+        milliseconds: median of the runs; None for a layer whose time is in that of another one.
+        share: of the time of all steps; None likewise.
+        macs, parameters, bytes: see irexec.analysis.cost; None if a shape is not known.
+    """
+
+    name: str
+    layers: tuple[str, ...]
+    type: str
+    algorithm: str | None
+    milliseconds: float | None
+    share: float | None
+    macs: int | None
+    parameters: int
+    bytes: int | None
+
+    @property
+    def gflops(self) -> float | None:
+        """10^9 floating-point operations per second, two for each multiply-accumulate; None without any."""
+        if not self.macs or not self.milliseconds:
+            return None
+        return 2 * self.macs / (self.milliseconds * 1e6)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was measured in several runs.
+
+    Attributes:
+        steps: a row for each step, in the order in which they run. The cost of a layer that several steps compute is that of one.
+        layers: a row for each layer; the time of a step is that of its main layer, and the other layers have none.
+        types: a row for each type of operation, that with the most time first.
+        threads: how many threads worked on a step.
+        runs: how many runs were measured.
+        milliseconds: median of the times of the runs.
+        minimum: the shortest of them.
+        in_steps: the sum of the medians of the steps.
+        cost: of the whole model.
+        times: every single time.
+    """
+
+    steps: tuple[ProfileRow, ...]
+    layers: tuple[ProfileRow, ...]
+    types: tuple[ProfileRow, ...]
+    threads: int
+    runs: int
+    milliseconds: float
+    minimum: float
+    in_steps: float
+    cost: Cost
+    times: Times = field(repr=False)
+
+    def rows(self, by: Grouping = "step", sort: SortKey | None = None) -> list[ProfileRow]:
+        """The rows of a grouping, sorted by time, MACs or bytes, the largest first; as they are without ``sort``."""
+        return sorted_rows({"step": self.steps, "layer": self.layers, "type": self.types}[by], sort)
+
+    def __repr__(self) -> str:
+        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {self.runs} runs>"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
+
+
+Column = Callable[[ProfileRow], str]
+
+_NAME: dict[Grouping, tuple[str, Column]] = {
+    "step": ("layers", lambda row: row.name + (f" +{len(row.layers) - 1}" if len(row.layers) > 1 else "")),
+    "layer": ("layer", lambda row: row.name),
+    "type": ("operation", lambda row: row.name),
+}
+_PARAMETERS: tuple[str, Column] = ("params", lambda row: metric(row.parameters or None))
+_FURTHER: dict[Grouping, tuple[tuple[str, Column], ...]] = {
+    "step": (("operation", lambda row: row.type), ("algorithm", lambda row: row.algorithm or "")),
+    "layer": (("operation", lambda row: row.type), _PARAMETERS),
+    "type": (("layers", lambda row: str(len(row.layers))), _PARAMETERS),
+}
+
+
+def columns(by: Grouping) -> list[tuple[str, Column]]:
+    """The columns of a table of rows: each its title, and its cell of a row."""
+    return [
+        ("ms", lambda row: "" if row.milliseconds is None else f"{row.milliseconds:.3f}"),
+        ("share", lambda row: "" if row.share is None else f"{row.share:.1%}"),
+        _NAME[by],
+        *_FURTHER[by],
+        ("MACs", lambda row: "?" if row.macs is None else metric(row.macs or None)),
+        ("GFLOP/s", lambda row: "" if row.gflops is None else f"{row.gflops:.1f}"),
+        ("bytes", lambda row: "?" if row.bytes is None else metric(row.bytes)),
+    ]
+
+
+def table(rows: Sequence[ProfileRow], by: Grouping) -> tuple[list[str], list[list[str]], list[int]]:
+    """The titles and the cells of a table, and the indices of the columns of numbers."""
+    chosen = columns(by)
+    numbers = [i for i, (title, _) in enumerate(chosen) if title in _NUMBERS or (title == "layers" and by == "type")]
+    return [title for title, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows], numbers
+
+
+_NUMBERS = ("ms", "share", "MACs", "GFLOP/s", "bytes", "params")
+
+
+def totals(profile: Profile) -> list[str]:
+    """The lines below the table."""
+    threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
+    lines = [
+        f"a run takes {profile.milliseconds:.3f} ms (median of {profile.runs} runs, {threads}; minimum {profile.minimum:.3f} ms)",
+        f"{profile.in_steps:.3f} ms are in {len(profile.steps)} steps",
+        cost_line(profile.cost),
+    ]
+    if profile.cost.macs and profile.milliseconds:
+        lines[-1] += f", {2 * profile.cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
+    return lines
+
+
+def cost_line(cost: Cost) -> str:
+    """The cost of a whole model."""
+    macs = "an unknown number of MACs" if cost.macs is None else f"{metric(cost.macs)}{'MACs' if cost.macs > 999 else ' MACs'}"
+    return f"{macs}, {metric(cost.parameters)} parameters"
+
+
+def sorted_rows(rows: Sequence[ProfileRow], sort: SortKey | None) -> list[ProfileRow]:
+    """The rows, the largest first; those without a value come last."""
+    keys: dict[SortKey, Callable[[ProfileRow], float]] = {
+        "time": lambda row: row.milliseconds or 0,
+        "macs": lambda row: row.macs or 0,
+        "memory": lambda row: row.bytes or 0,
+    }
+    return list(rows) if sort is None else sorted(rows, key=keys[sort], reverse=True)
+
+
+def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
+    """The profile of a plan that was run as ``times`` says."""
+    medians = np.median(times.step_seconds, 0) * 1e3
+    whole = float(medians.sum())
+    owners = _owners(plan)
+    steps = tuple(
+        _step_row(step, [n for n in step.origins if owners[n] is step], float(ms), whole, costs)
+        for step, ms in zip(plan.steps, medians, strict=True)
+    )
+    run_times = (times.ends - times.begins) * 1e3
+    return Profile(
+        steps=steps,
+        layers=tuple(_layer_rows(plan, steps, owners, costs)),
+        types=tuple(by_type(steps)),
+        threads=plan.threads,
+        runs=len(run_times),
+        milliseconds=float(np.median(run_times)),
+        minimum=float(run_times.min()),
+        in_steps=whole,
+        cost=costs.of(costs.layers),
+        times=times,
+    )
+
+
+def _owners(plan: Plan) -> dict[Node, Step]:
+    """For each layer the step that its cost is counted in: of several, the first one with multiply-accumulates, or else the first."""
+    found: dict[Node, Step] = {}
+    for step in plan.steps:
+        for node in step.origins:
+            if node not in found or (has_macs(step.type) and not has_macs(found[node].type)):
+                found[node] = step
+    return found
+
+
+def _step_row(step: Step, layers: Sequence[Node], ms: float, whole: float, costs: Costs) -> ProfileRow:
+    cost = costs.of(layers)
+    return ProfileRow(
+        name=step.node.name,
+        layers=tuple(node.name for node in step.origins),
+        type=step.operation,
+        algorithm=step.algorithm,
+        milliseconds=ms,
+        share=ms / whole if whole else 0.0,
+        macs=cost.macs,
+        parameters=cost.parameters,
+        bytes=cost.bytes,
+    )
+
+
+def _layer_rows(plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: Costs) -> Iterator[ProfileRow]:
+    """Rows of layers; a layer that is the main one of several steps has the sum of their times."""
+    main: dict[Node, list[ProfileRow]] = {}
+    for step, row in zip(plan.steps, steps, strict=True):
+        main.setdefault(step.node, []).append(row)
+    for node in costs.layers:
+        cost, own, owner = costs.of([node]), main.get(node), owners.get(node)
+        yield ProfileRow(
+            name=node.name,
+            layers=(node.name,),
+            type=node.type,
+            algorithm=None if owner is None else owner.algorithm,
+            milliseconds=sum(row.milliseconds or 0 for row in own) if own else None,
+            share=sum(row.share or 0 for row in own) if own else None,
+            macs=cost.macs,
+            parameters=cost.parameters,
+            bytes=cost.bytes,
+        )
+
+
+def static_rows(costs: Costs) -> list[ProfileRow]:
+    """A row for each layer, without times."""
+    rows = []
+    for node in costs.layers:
+        cost = costs.of([node])
+        rows.append(ProfileRow(node.name, (node.name,), node.type, None, None, None, cost.macs, cost.parameters, cost.bytes))
+    return rows
+
+
+def by_type(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
+    """One row for all rows of the same main operation, that with the most time first, or with the most MACs without times."""
+    groups: dict[str, list[ProfileRow]] = {}
+    for row in rows:
+        groups.setdefault(row.type.split("+")[0], []).append(row)
+    return sorted_rows(sorted_rows([_type_row(type, group) for type, group in groups.items()], "macs"), "time")
+
+
+def _type_row(type: str, rows: Sequence[ProfileRow]) -> ProfileRow:
+    times = [row.milliseconds for row in rows if row.milliseconds is not None]
+    shares = [row.share for row in rows if row.share is not None]
+    macs, sizes = [row.macs for row in rows], [row.bytes for row in rows]
+    return ProfileRow(
+        name=type,
+        layers=tuple(layer for row in rows for layer in row.layers),
+        type=type,
+        algorithm=None,
+        milliseconds=sum(times) if times else None,
+        share=sum(shares) if shares else None,
+        macs=None if None in macs else sum(count or 0 for count in macs),
+        parameters=sum(row.parameters for row in rows),
+        bytes=None if None in sizes else sum(size or 0 for size in sizes),
+    )

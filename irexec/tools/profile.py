@@ -1,0 +1,101 @@
+"""Where the time of a model goes, and what its layers cost without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from irexec.analysis.cost import Cost, Costs
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import read_model
+from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, sorted_rows, static_rows
+from irexec.runtime.session import CompiledModel
+from irexec.tools.images import Notify
+from irexec.tools.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.shapes import Shapes, reshape
+from irexec.tools.trace import check_trace, write_trace
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """How a model is run.
+
+    Attributes:
+        weights: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input.
+        seed: for random inputs.
+        runs: how many runs are measured.
+        threads, optimize: as for CompiledModel.
+        trace: the file to write every time to.
+    """
+
+    weights: str | None = None
+    shapes: Shapes | None = None
+    seed: int = 0
+    runs: int = 20
+    threads: int | None = None
+    optimize: bool = True
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
+class StaticProfile:
+    """What the layers of a model cost.
+
+    Attributes:
+        layers: a row for each layer, without times.
+        types: a row for each type of operation, that with the most MACs first.
+        cost: of the whole model.
+        unknown: the names of layers whose MACs depend on shapes that are not known.
+    """
+
+    layers: tuple[ProfileRow, ...]
+    types: tuple[ProfileRow, ...]
+    cost: Cost
+    unknown: tuple[str, ...]
+
+    def rows(self, by: Grouping, sort: SortKey | None = None) -> list[ProfileRow]:
+        """The rows of layers or types, sorted as those of a Profile."""
+        return sorted_rows(self.types if by == "type" else self.layers, sort)
+
+
+def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, notify: Notify) -> Profile:
+    """Run a model several times and measure every step.
+
+    Args:
+        path: the .xml.
+        sources: where the inputs come from; all are random without any.
+        options: how it is run.
+        notify: called with what the user might not expect.
+
+    Raises:
+        InputError: a name, shape, type or file does not fit the model, or a file that is read would be overwritten.
+        ModelError, NodeError, UnsupportedError: the model cannot be read or run, or the trace cannot be written.
+    """
+    if options.trace is not None:
+        check_trace(options.trace, files_read(path, options.weights, sources))
+    model = read_model(path, options.weights)
+    reshape(model, options.shapes or {})
+    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize)
+    found = compiled.profile(sample_inputs(sources, compiled.inputs, options.seed, notify), options.runs)
+    if options.trace is not None:
+        write_trace(options.trace, found, Path(path).name)
+    return found
+
+
+def static_profile(path: str, weights: str | None = None, shapes: Shapes | None = None) -> StaticProfile:
+    """What the layers cost, from their shapes alone; without the .bin, where shapes do not follow from others, as they are declared.
+
+    Raises:
+        InputError: there is no input of a name in ``shapes``.
+        ModelError: the model cannot be read.
+    """
+    model = read_model(path, weights)
+    refuse_execution_graph(model)
+    reshape(model, shapes or {}, tolerant=True)
+    costs = Costs(model, infer_shapes(model, tolerant=True).facts)
+    rows = static_rows(costs)
+    unknown = tuple(row.name for row in rows if row.macs is None)
+    return StaticProfile(tuple(rows), tuple(by_type(rows)), costs.of(costs.layers), unknown)
