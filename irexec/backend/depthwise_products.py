@@ -29,9 +29,11 @@ _CACHED = 1 << 20
 _LONGEST_TILE = 16
 # Nanoseconds: of a call of a NumPy function, of one product in a batch, of one inner loop of an addition, of an added, copied,
 # transposed element.
-_CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1500.0, 70.0, 40.0, 0.2, 0.25, 0.8
+_CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1500.0, 55.0, 40.0, 0.2, 0.25, 1.0
+# Nanoseconds of work that a thread takes at once.
+_WORTH = 60_000
 # Multiplications and additions for each nanosecond in products this small.
-_FLOPS = 55.0
+_FLOPS = 50.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class DepthwiseProducts(Kernel):
         self._source = task.constants[1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
         self._rows = min(range(1, min(self._vertical.count, _LONGEST_TILE) + 1), key=self._tile_cost)
-        self._split()
+        self._split(task.threads)
         self.algorithm = f"depthwise by products of {self._rows} rows"
         self.cost = self._estimate(not is_row_major(task.input_orders[0]), not is_row_major(task.output_orders[0]))
         self.splits = self._blocks > 1
@@ -166,13 +168,15 @@ class DepthwiseProducts(Kernel):
         added = (self._horizontal.kernel - 1) * self._outputs * (_LOOP + length * _ADD)
         return -(-axis.count // rows) * (_PRODUCT + flops / _FLOPS + added) + (8 * _CALL / self._groups) * (axis.count % rows > 0)
 
-    def _split(self) -> None:
-        """Blocks of some groups; of one group's chunks where it is large. At least eight blocks where the work is worth it."""
+    def _split(self, threads: int) -> None:
+        """Blocks of some groups, or of one group's chunks where it is large; two for each thread where they are worth it."""
         row = self._outputs * self._horizontal.kernel * self._horizontal.size * self._dtype.itemsize
         size = row * self._vertical.count
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
         self._together = size <= _CACHED
-        self._step = min(self._groups, max(1, _CACHED // size))
+        worth = self._images * self._groups * self._tile_cost(self._rows) / _WORTH
+        shared = 1 if threads == 1 else max(1, min(2 * threads, int(worth)) // self._images)
+        self._step = max(1, min(-(-self._groups // shared), _CACHED // size))
         self._slices = -(-self._groups // self._step)
         self._blocks = self._images * self._slices * (1 if self._together else len(self._chunks))
 

@@ -25,7 +25,7 @@ _CACHED = 192 << 10
 # Bytes of weights repeated for each pixel of a row, up to which rows of pixels are faster than single pixels.
 _REPEATED = 384 << 10
 # Nanoseconds: of a call of a NumPy function, of its inner loop, of a weight at an element, of a transposed element.
-_CALL, _LOOP, _TAP, _TRANSPOSE = 1100.0, 15.0, 0.31, 0.8
+_CALL, _LOOP, _TAP, _TRANSPOSE = 1500.0, 40.0, 0.31, 1.1
 
 Slices = tuple[slice, ...]
 
