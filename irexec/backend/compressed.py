@@ -12,7 +12,7 @@ from irexec.dtypes.packing import packed_size, unpack
 from irexec.ir.constants import Constant
 
 # Elements that are decompressed at once, so that a block stays in cache.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 
 # What f16 holds with all of its 11 significant bits.
 _NORMAL_F16 = 2.0**-14, 65504.0
@@ -158,11 +158,9 @@ def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signe
 def _round_to_f16(x: np.ndarray) -> None:
     """Round f32 within the range of normal f16 to the nearest f16, halves to even, in place.
 
+    Source: Veltkamp's splitting, 24 - 13 = 11 bits; exact for every product of an integer of ten bits and a number of f16.
     NumPy's own conversion takes ten times as long.
     """
-    bits = x.view(np.uint32)
-    lowest = bits >> np.uint32(13)
-    lowest &= np.uint32(1)
-    lowest += np.uint32(0xFFF)
-    bits += lowest
-    bits &= np.uint32(0xFFFFE000)
+    scaled = x * np.float32(2**13 + 1)
+    np.subtract(scaled, x, out=x)
+    np.subtract(scaled, x, out=x)

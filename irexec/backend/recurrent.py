@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.recurrent_steps import (
     Pack,
+    PackedWeights,
     pack_gru,
     pack_gru_linear_before_reset,
     pack_lstm,
     pack_rnn,
     run_cell,
     run_sequence,
+    workspace,
 )
-from irexec.backend.registry import fast_kernel
-from irexec.ir.facts import Fact
+from irexec.backend.registry import kernels
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,
     CellAttributes,
     GRUCellAttributes,
-    GRUSequenceAttributes,
     LSTMCell1Attributes,
     Names,
     SequenceAttributes,
 )
 
-Kernel = Callable[..., tuple[np.ndarray, ...]]
+# Nanoseconds of the dozen calls of a step, and of an element of a product with one vector.
+_STEP, _ELEMENT = 12_000, 0.1
 
 
 def _is_default(attributes: CellAttributes, default: Names) -> bool:
@@ -42,82 +46,141 @@ def _widen(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-def _sequence(x: Fact, weights: Sequence[Fact], attributes: SequenceAttributes, pack: Pack) -> Kernel:
-    """A kernel of a sequence; W, R and B are packed now if they are known, else on every run."""
-    single = x.shape is not None and len(x.shape) == 3 and x.shape[0] == 1
-    w, r, b = (fact.known for fact in weights)
-    packed = None if w is None or r is None or b is None else pack(_widen(w), _widen(r), _widen(b), single)
+class _Recurrent(Kernel):
+    """A cell or sequence whose weights W, R and B, the last inputs, are packed once if they are constants.
 
-    def run(x: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-        *states, lengths, w, r, b = inputs
-        weights = packed or pack(_widen(w), _widen(r), _widen(b), single)
-        limits = np.clip(lengths.astype(np.int64), 0, x.shape[1])
-        results = run_sequence(weights, _widen(x), [_widen(state) for state in states], limits, attributes.reversed_directions)
-        return tuple(result.astype(x.dtype, copy=False) for result in results)
+    Args:
+        states: how many inputs follow X that are states.
+        first: the index of W.
+    """
 
-    return run
+    def __init__(self, task: Task, algorithm: str, pack: Pack, states: int, first: int) -> None:
+        self.task, self._pack, self._states, self._first = task, pack, states, first
+        self._weights = [i for i in range(first, first + 3) if task.has_input(i)]
+        self._sources = [task.constants[i] for i in self._weights]
+        self._packed: PackedWeights | None = None
+        super().__init__(algorithm, self._estimate(), reads=tuple(range(first)) if all(self._sources) else None)
+
+    def _estimate(self) -> float:
+        """Steps of calls, and products of the weights with every step's vectors."""
+        shape = self.task.shape(0)
+        steps = shape[1] if len(shape) == 3 else 1
+        weights = sum(float(np.prod(self.task.shape(i))) for i in self._weights)
+        return steps * (_STEP + _ELEMENT * weights * shape[0])
+
+    def pack(self, store: ConstantStore) -> None:
+        sources = [source for source in self._sources if source is not None]
+        if len(sources) == len(self._weights):
+            self._packed = store.get(sources, (self._pack.__name__, type(self).__name__, self.is_single), self.packed)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the weights are packed for a batch of 1."""
+        raise NotImplementedError
+
+    def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
+        """The weights of an operation of this kind, packed."""
+        raise NotImplementedError
+
+    def of_run(self, inputs: Sequence[Any]) -> PackedWeights:
+        """The weights of a run."""
+        return self._packed or self.packed(*(inputs[i] for i in self._weights))
 
 
-def _cell(weights: Sequence[Fact | None], states: int, biases: int, pack: Pack) -> Kernel | None:
-    """A kernel of a cell, if W, R and B (None: zeros, ``biases`` of each hidden unit) are known."""
-    w, r, b = (None if fact is None else fact.known for fact in weights)
-    if w is None or r is None or (b is None and weights[2] is not None):
-        return None
-    bias = np.zeros(biases * r.shape[1], r.dtype) if b is None else b
-    packed = pack(_widen(w)[None], _widen(r)[None], _widen(bias)[None], False)
+class _Cell(_Recurrent):
+    """One step.
 
-    def run(x: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-        results = run_cell(packed, _widen(x), [_widen(state) for state in inputs[:states]])
-        return tuple(result.astype(x.dtype, copy=False) for result in results)
+    Args:
+        biases: zeros for each hidden unit, where B is left out.
+    """
 
-    return run
+    def __init__(self, task: Task, pack: Pack, states: int, biases: int) -> None:
+        self._biases = biases
+        super().__init__(task, "step", pack, states, 1 + states)
+
+    is_single = False
+
+    def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
+        bias = np.zeros(self._biases * r.shape[1], r.dtype) if b is None else b
+        return self._pack(_widen(w)[None], _widen(r)[None], _widen(bias)[None], False)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        x, *states = (_widen(array) for array in inputs[: self._first])
+        run_cell(self.of_run(inputs), x, states, outputs)
 
 
-@fast_kernel("LSTMCell", since=1)
-def lstm_cell_1(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, p: Fact | None = None, *,
-    attributes: LSTMCell1Attributes,
-) -> Kernel | None:  # fmt: skip
+class _Sequence(_Recurrent):
+    """All steps, in each direction."""
+
+    def __init__(self, task: Task, pack: Pack, states: int) -> None:
+        super().__init__(task, "input product of all steps, then steps", pack, states, 2 + states)
+        batch, steps, _ = task.shape(0)
+        directions, rows, size = task.shape(self._first + 1)
+        self.workspace = workspace(rows, batch, steps, directions, size, 8 if task.dtype(0) == np.float64 else 4)
+
+    @property
+    def is_single(self) -> bool:
+        return self.task.shape(0)[0] == 1
+
+    def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
+        assert b is not None
+        return self._pack(_widen(w), _widen(r), _widen(b), self.is_single)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        x, *states = (_widen(array) for array in inputs[: 1 + self._states])
+        lengths = np.clip(inputs[1 + self._states].astype(np.int64), 0, x.shape[1])
+        directions = self.task.attributes["attributes"].reversed_directions
+        run_sequence(self.of_run(inputs), x, states, lengths, directions, outputs, context.scratch())
+
+
+def _has_work(task: Task) -> bool:
+    return all(0 not in task.shape(i) for i in range(len(task.inputs)) if task.has_input(i))
+
+
+@kernels("LSTMCell", since=1)
+def _lstm_cell_1(task: Task) -> list[Kernel]:
     """Without peepholes and a coupled input gate."""
-    if p is not None or attributes.input_forget or not _is_default(attributes, LSTM_ACTIVATIONS):
-        return None
-    return _cell([w, r, b], 2, 4, pack_lstm)
+    attributes: LSTMCell1Attributes = task.attributes["attributes"]
+    return [] if task.has_input(6) or attributes.input_forget else _cell(task, LSTM_ACTIVATIONS, pack_lstm, 2, 4)
 
 
-@fast_kernel("LSTMCell", since=4)
-def lstm_cell_4(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: CellAttributes
-) -> Kernel | None:
-    return _cell([w, r, b], 2, 4, pack_lstm) if _is_default(attributes, LSTM_ACTIVATIONS) else None
+@kernels("LSTMCell", since=4)
+def _lstm_cell_4(task: Task) -> list[Kernel]:
+    return _cell(task, LSTM_ACTIVATIONS, pack_lstm, 2, 4)
 
 
-@fast_kernel("GRUCell", since=3)
-def gru_cell_3(
-    x: Fact, initial_hidden_state: Fact, w: Fact, r: Fact, b: Fact | None = None, *, attributes: GRUCellAttributes
-) -> Kernel | None:
-    return _cell([w, r, b], 1, attributes.bias_count, _gru_packing(attributes)) if _is_default(attributes, GRU_ACTIVATIONS) else None
+@kernels("GRUCell", since=3)
+def _gru_cell_3(task: Task) -> list[Kernel]:
+    attributes: GRUCellAttributes = task.attributes["attributes"]
+    return _cell(task, GRU_ACTIVATIONS, _gru_packing(attributes), 1, attributes.bias_count)
 
 
-@fast_kernel("LSTMSequence", since=5)
-def lstm_sequence_5(
-    x: Fact, initial_hidden_state: Fact, initial_cell_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *,
-    attributes: SequenceAttributes,
-) -> Kernel | None:  # fmt: skip
-    return _sequence(x, [w, r, b], attributes, pack_lstm) if _is_default(attributes, LSTM_ACTIVATIONS) else None
+def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> list[Kernel]:
+    """With constant weights only: packing them takes longer than a step."""
+    weights = [i for i in range(1 + states, 4 + states) if task.has_input(i)]
+    if not _has_work(task) or any(task.constants[i] is None for i in weights) or not _is_default(task.attributes["attributes"], default):
+        return []
+    return [_Cell(task, pack, states, biases)]
 
 
-@fast_kernel("GRUSequence", since=5)
-def gru_sequence_5(
-    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, attributes: GRUSequenceAttributes
-) -> Kernel | None:
-    return _sequence(x, [w, r, b], attributes, _gru_packing(attributes)) if _is_default(attributes, GRU_ACTIVATIONS) else None
+@kernels("LSTMSequence", since=5)
+def _lstm_sequence_5(task: Task) -> list[Kernel]:
+    return _sequence(task, LSTM_ACTIVATIONS, pack_lstm, 2)
 
 
-@fast_kernel("RNNSequence", since=5)
-def rnn_sequence_5(
-    x: Fact, initial_hidden_state: Fact, sequence_lengths: Fact, w: Fact, r: Fact, b: Fact, *, attributes: SequenceAttributes
-) -> Kernel | None:
-    return _sequence(x, [w, r, b], attributes, pack_rnn) if _is_default(attributes, RNN_ACTIVATIONS) else None
+@kernels("GRUSequence", since=5)
+def _gru_sequence_5(task: Task) -> list[Kernel]:
+    return _sequence(task, GRU_ACTIVATIONS, _gru_packing(task.attributes["attributes"]), 1)
+
+
+@kernels("RNNSequence", since=5)
+def _rnn_sequence_5(task: Task) -> list[Kernel]:
+    return _sequence(task, RNN_ACTIVATIONS, pack_rnn, 1)
+
+
+def _sequence(task: Task, default: Names, pack: Pack, states: int) -> list[Kernel]:
+    attributes: SequenceAttributes = task.attributes["attributes"]
+    return [_Sequence(task, pack, states)] if _has_work(task) and _is_default(attributes, default) else []
 
 
 def _gru_packing(attributes: GRUCellAttributes) -> Pack:

@@ -19,7 +19,7 @@ import numpy as np
 # Imported by name: the steps of a small network are so short that looking up np.add shows.
 from numpy import add, divide, exp, multiply, subtract, tanh
 
-from irexec.backend.workspace import thread_buffer
+from irexec.backend.scratch import Scratch
 
 Product = Callable[[np.ndarray], object]
 
@@ -108,32 +108,43 @@ def _pack_recurrence(r: np.ndarray, signs: dict[int, int], single: bool) -> np.n
 
 
 def run_sequence(
-    packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray], lengths: np.ndarray, reversed_directions: Sequence[bool]
-) -> tuple[np.ndarray, ...]:
+    packed: PackedWeights,
+    x: np.ndarray,
+    states: Sequence[np.ndarray],
+    lengths: np.ndarray,
+    reversed_directions: Sequence[bool],
+    outputs: Sequence[np.ndarray | None],
+    scratch: Scratch,
+) -> None:
     """X (B, T, I) and states (B, D, S) to every hidden state (B, D, T, S), zeros beyond a sequence's length, and the final states.
 
     ``lengths`` are at most T; ``reversed_directions`` says of each direction whether it reads a sequence from its last step.
     """
-    batch, max_steps, _ = x.shape
+    batch = len(x)
     count, size = len(reversed_directions), states[0].shape[2]
     steps = int(lengths.max(initial=0))
     indices = None if (lengths == steps).all() else np.maximum(lengths[:, None] - 1 - np.arange(steps), 0)
     inputs = [_reverse(x[:, :steps], indices) if reverse else x[:, :steps] for reverse in reversed_directions]
     inner = (count, size, batch) if count > 1 else (size, batch)
-    hidden = np.empty((steps + 1, *inner), x.dtype)
+    hidden = scratch.take((steps + 1, *inner), x.dtype)
     hidden[0], *cells = (state.transpose(1, 2, 0).reshape(inner) for state in states)
-    finals = _run_all(packed, inputs, hidden, cells[0].copy() if cells else None, lengths)
-    outputs = np.zeros((batch, count, max_steps, size), x.dtype)
-    computed = hidden[1:].reshape(steps, count, size, batch)
-    for d, reverse in enumerate(reversed_directions):
-        output = computed[:, d].transpose(2, 0, 1)
-        outputs[:, d, :steps] = _reverse(output, indices) if reverse else output
-    if indices is not None:
-        np.copyto(outputs, 0, where=(np.arange(max_steps) >= lengths[:, None])[:, None, :, None])
-    return outputs, *(state.reshape(count, size, batch).transpose(2, 0, 1) for state in finals)
+    finals = _run_all(packed, inputs, hidden, cells[0].copy() if cells else None, lengths, scratch)
+    if outputs[0] is not None:
+        computed = hidden[1:].reshape(steps, count, size, batch).transpose(3, 1, 0, 2)
+        _write_steps(outputs[0], computed, lengths, reversed_directions, indices)
+    for state, final in zip(finals, outputs[1:], strict=True):
+        if final is not None:
+            final[...] = state.reshape(count, size, batch).transpose(2, 0, 1)
 
 
-def run_cell(packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+def workspace(packed_rows: int, batch: int, steps: int, count: int, size: int, itemsize: int) -> int:
+    """Bytes of scratch for ``run_sequence``; ``packed_rows`` is G * S."""
+    at_once = min(steps, max(1, _PROJECTED_ROWS // max(1, batch)))
+    elements = count * size * batch * (steps + 3) + batch * at_once * packed_rows * (count + 1)
+    return elements * itemsize + 64 * 8
+
+
+def run_cell(packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -> None:
     """One step: X (B, I) and states (B, S) to the new states (B, S)."""
     hidden = np.empty((2, *states[0].T.shape), x.dtype)
     hidden[0], *cells = (state.T for state in states)
@@ -141,7 +152,9 @@ def run_cell(packed: PackedWeights, x: np.ndarray, states: Sequence[np.ndarray])
     gates += packed.bias[0][:, None]
     cell = cells[0].copy() if cells else None
     packed.run(packed, gates.reshape(1, len(gates) // hidden.shape[1], *hidden[0].shape), hidden, cell)
-    return (hidden[1].T,) if cell is None else (hidden[1].T, cell.T)
+    for state, out in zip((hidden[1], cell), outputs, strict=False):
+        if out is not None and state is not None:
+            out[...] = state.T
 
 
 def _reverse(x: np.ndarray, indices: np.ndarray | None) -> np.ndarray:
@@ -149,33 +162,51 @@ def _reverse(x: np.ndarray, indices: np.ndarray | None) -> np.ndarray:
     return x[:, ::-1] if indices is None else np.take_along_axis(x, indices[:, :, None], 1)
 
 
+def _write_steps(
+    out: np.ndarray, computed: np.ndarray, lengths: np.ndarray, reversed_directions: Sequence[bool], indices: np.ndarray | None
+) -> None:
+    """The hidden states of the steps (B, D, steps, S) to ``out`` (B, D, T, S), and zeros beyond each sequence's length."""
+    steps = computed.shape[2]
+    for d, reverse in enumerate(reversed_directions):
+        out[:, d, :steps] = _reverse(computed[:, d], indices) if reverse else computed[:, d]
+    out[:, :, steps:] = 0
+    if indices is not None:
+        np.copyto(out, 0, where=(np.arange(out.shape[2]) >= lengths[:, None])[:, None, :, None])
+
+
 def _run_all(
-    packed: PackedWeights, inputs: Sequence[np.ndarray], hidden: np.ndarray, cell: np.ndarray | None, lengths: np.ndarray
+    packed: PackedWeights,
+    inputs: Sequence[np.ndarray],
+    hidden: np.ndarray,
+    cell: np.ndarray | None,
+    lengths: np.ndarray,
+    scratch: Scratch,
 ) -> list[np.ndarray]:
     """Run every step; the states of each sequence after its own last step. Later values of a sequence are ignored."""
     steps_at_once = max(1, _PROJECTED_ROWS // max(1, len(lengths)))
     stops = set(lengths.tolist())
-    finals = [np.empty_like(hidden[0]) for _ in range(1 if cell is None else 2)]
+    finals = [scratch.take(hidden[0].shape, hidden.dtype) for _ in range(1 if cell is None else 2)]
     start = 0
-    with np.errstate(all="ignore"):
-        for stop in sorted(stops | set(range(0, len(hidden), steps_at_once))):
-            if stop > start:
-                packed.run(packed, _project(packed, inputs, start, stop), hidden[start : stop + 1], cell)
-            rows = lengths == stop if stop in stops else slice(0)
-            for state, final in zip((hidden[stop], cell), finals, strict=False):
-                if state is not None:
-                    final[..., rows] = state[..., rows]
-            start = stop
+    for stop in sorted(stops | set(range(0, len(hidden), steps_at_once))):
+        if stop > start:
+            mark = scratch.mark()
+            packed.run(packed, _project(packed, inputs, start, stop, scratch), hidden[start : stop + 1], cell)
+            scratch.release(mark)
+        rows = lengths == stop if stop in stops else slice(0)
+        for state, final in zip((hidden[stop], cell), finals, strict=False):
+            if state is not None:
+                final[..., rows] = state[..., rows]
+        start = stop
     return finals
 
 
-def _project(packed: PackedWeights, inputs: Sequence[np.ndarray], start: int, stop: int) -> np.ndarray:
-    """The inputs of steps ``start`` to ``stop`` multiplied by their weights (T, G, D, S, B), in thread-local memory."""
+def _project(packed: PackedWeights, inputs: Sequence[np.ndarray], start: int, stop: int, scratch: Scratch) -> np.ndarray:
+    """The inputs of steps ``start`` to ``stop`` multiplied by their weights (T, G, D, S, B)."""
     batch, _, size = inputs[0].shape
     steps = stop - start
     rows, width = packed.inputs.shape[2], packed.recurrence[0].shape[-1]
-    gates = thread_buffer("gates", (steps, rows // width, len(inputs), width, batch), inputs[0].dtype)
-    product = thread_buffer("projection", (batch * steps, rows), inputs[0].dtype)
+    gates = scratch.take((steps, rows // width, len(inputs), width, batch), inputs[0].dtype)
+    product = scratch.take((batch * steps, rows), inputs[0].dtype)
     for d, x in enumerate(inputs):
         np.matmul(x[:, start:stop].reshape(batch * steps, size), packed.inputs[d], out=product)
         np.add(product, packed.bias[d], out=product)

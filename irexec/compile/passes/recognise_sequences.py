@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import candidates, find_fast_kernel
+from irexec.backend.registry import candidates
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static, task_of
 from irexec.dtypes.elements import F32, F64, I64
-from irexec.ir.facts import Fact
 from irexec.ops.control import Slice, Wiring
 from irexec.schema.recurrent import Direction, SequenceAttributes, sequence_of
 
@@ -172,9 +171,7 @@ def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewri
 
 
 def _is_fast(sequence: Operation) -> bool:
-    facts = [v.fact if v.constant is None else Fact.of(v.constant.array(), v.fact.element) for v in sequence.inputs]
-    closure = None if sequence.definition is None else find_fast_kernel(sequence.definition, facts, sequence.attributes)
-    return closure is not None or bool(candidates(task_of(sequence)))
+    return bool(candidates(task_of(sequence)))
 
 
 def _with_direction(value: Value, rewriting: Rewriting) -> Value:
