@@ -162,9 +162,14 @@ def _overwritten(i: int, draft: Draft, output: Value, storage: Storage, last: di
     for index in draft.kernel.overwrites:
         value = draft.operation.inputs[index]
         same = value.fact.shape == output.fact.shape and value.fact.element is output.fact.element and value.order == output.order
-        if same and value in storage.buffers and last[value] == i and len(value.uses) == 1:
+        if same and value in storage.buffers and last[value] == i and _times_read(value, draft, storage) == 1:
             return storage.buffers[value]
     return None
+
+
+def _times_read(value: Value, draft: Draft, storage: Storage) -> int:
+    """How many inputs of the operation may be memory of the value; earlier operations may have read it as well."""
+    return sum(bool(storage.roots[value] & storage.roots[other]) for other in draft.operation.inputs)
 
 
 def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray]) -> None:
