@@ -9,6 +9,7 @@ from irexec.analysis.model import Model, check_model
 from irexec.errors import InputError
 from irexec.ir import graph as ir
 from irexec.runtime.session import CompiledModel
+from irexec.runtime.weights import WeightsMode
 
 
 def read_model(model: io.ModelSource, weights: io.WeightsSource = None) -> Model:
@@ -41,22 +42,30 @@ def save_model(model: ir.Model, path: str | Path) -> None:
 
 
 def compile_model(
-    model: ir.Model | io.ModelSource, weights: io.WeightsSource = None, *, threads: int | None = None, optimize: bool = True
+    model: ir.Model | io.ModelSource,
+    bin: io.WeightsSource = None,
+    *,
+    threads: int | None = None,
+    optimize: bool = True,
+    weights: WeightsMode = "auto",
 ) -> CompiledModel:
     """Make a model ready to run.
 
     Args:
         model: a model, or what read_model takes. It is copied: changing it afterwards changes nothing.
-        weights: as for read_model, where ``model`` is not a model yet.
+        bin: the weights as for read_model, where ``model`` is not a model yet.
         threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run.
+        weights: what becomes of weights that are stored as integers of 4 or 8 bits. "packed": they are decompressed block by block
+            on every run. "unpacked": they are held as f32, which is faster and takes four to eight times the memory. "auto":
+            unpacked if that takes at most a quarter of the memory that is available when the model is compiled.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be read or run.
         InputError: an argument is wrong.
     """
     if not isinstance(model, ir.Model):
-        model = read_model(model, weights)
-    elif weights is not None:
+        model = read_model(model, bin)
+    elif bin is not None:
         raise InputError("weights are given for a model that has its own")
-    return CompiledModel(model, threads=threads, optimize=optimize)
+    return CompiledModel(model, threads=threads, optimize=optimize, weights=weights)

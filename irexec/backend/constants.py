@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from irexec.dtypes.elements import Element
+from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 
 T = TypeVar("T")
@@ -27,11 +28,16 @@ class ConstantSource:
         compute: gives the value: an array of the element's carrier that nobody changes. It may be a view of the mapped .bin,
             or be unpacked or computed anew on every call.
         stored: bytes that are held or mapped whether the value is asked for or not.
+
+    Attributes:
+        raw: the packed bytes, where the constant is a layer of the model.
+        made_of: the constants that it is computed from.
     """
 
     def __init__(self, element: Element, shape: tuple[int, ...], compute: Callable[[], np.ndarray], stored: int = 0) -> None:
         self.element, self.shape, self._compute, self.stored = element, tuple(shape), compute, stored
         self._small: np.ndarray | None = None
+        self.raw: Constant | None = None
         self.made_of: tuple[ConstantSource, ...] = ()
 
     @staticmethod

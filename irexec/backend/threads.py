@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from irexec.backend.control_groups import control_groups, text_of
 from irexec.backend.openblas import OpenBlas, openblas
 from irexec.errors import InputError
 
@@ -51,7 +52,7 @@ def _affinity() -> set[int]:
 
 def _cores(processors: set[int], root: Path) -> int:
     """How many cores the logical processors belong to; each is one of its own where the system does not say."""
-    siblings = {_text(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number) for number in processors}
+    siblings = {text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number) for number in processors}
     return max(1, len(siblings))
 
 
@@ -61,62 +62,20 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     Args:
         root: where ``proc`` and ``sys`` are.
     """
-    quotas = [quota for folder in _groups(root) if (quota := _quota(folder)) is not None]
+    quotas = [quota for folder in control_groups(root, "cpu") if (quota := _quota(folder)) is not None]
     return min(quotas, default=None)
-
-
-def _groups(root: Path) -> Iterator[Path]:
-    """The folders of the process's control groups that may limit CPU time, and of those around them."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        for mounted, mount in _mounts(root, "cpu" if controllers else ""):
-            yield from _upwards(mount, _below(path, mounted))
-
-
-def _below(path: str, mounted: str) -> str:
-    """The path of a group below the group that is mounted; a container often sees only its own, mounted as the root of all."""
-    if mounted == "/":
-        return path.strip("/")
-    return path.removeprefix(mounted).strip("/") if path == mounted or path.startswith(f"{mounted}/") else ""
-
-
-def _upwards(mount: Path, path: str) -> Iterator[Path]:
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    for count in range(len(parts), -1, -1):
-        yield mount.joinpath(*parts[:count])
-
-
-def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
-    """The group that is mounted and where, of version 1 for a controller, of version 2 for ""."""
-    for line in _text(root / "proc/self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, kind = before.split(), after.split()
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        if kind[0] == "cgroup2" if not controller else kind[0] == "cgroup" and controller in kind[2].split(","):
-            yield fields[3], root / fields[4].replace("\\040", " ").lstrip("/")
 
 
 def _quota(folder: Path) -> float | None:
     """What the files of one control group say: cpu.max of version 2, cpu.cfs_quota_us of version 1."""
-    values = _text(folder / "cpu.max").split()
+    values = text_of(folder / "cpu.max").split()
     if not values:
-        values = [*_text(folder / "cpu.cfs_quota_us").split(), *_text(folder / "cpu.cfs_period_us").split()]
+        values = [*text_of(folder / "cpu.cfs_quota_us").split(), *text_of(folder / "cpu.cfs_period_us").split()]
     try:
         quota, period = map(int, values)
     except ValueError:
         return None
     return quota / period if quota > 0 and period > 0 else None
-
-
-def _text(path: Path) -> str:
-    """The text of a file; "" if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 class _OneBlasThread:

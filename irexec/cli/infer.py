@@ -90,6 +90,14 @@ class Values(click.ParamType):
 @click.option("--rtol", default=1e-4, show_default=True, help="Relative tolerance of --assert.")
 @click.option("--atol", default=1e-5, show_default=True, help="Absolute tolerance of --assert.")
 @click.option("--threads", type=click.IntRange(1), help="How many threads to use; by default as many as there are cores to run on.")
+@click.option(
+    "--weights",
+    "compressed",
+    type=click.Choice(["auto", "packed", "unpacked"]),
+    default="auto",
+    show_default=True,
+    help="Decompress 4-bit and 8-bit weights on every run (packed), once (unpacked, faster), or as memory allows.",
+)
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels.")
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")

@@ -125,7 +125,9 @@ def _constant_source(node: ir.Node, fact: Fact) -> ConstantSource:
     if constant is None or not constant.is_readable or fact.element is None or not fact.is_static:
         array = compute()
         return ConstantSource(fact.element or _element(node), array.shape, compute)
-    return ConstantSource(fact.element, constant.shape, compute, constant.size)
+    source = ConstantSource(fact.element, constant.shape, compute, constant.size)
+    source.raw = constant
+    return source
 
 
 def _element(node: ir.Node) -> Any:

@@ -58,7 +58,7 @@ Found = Iterator[Match]
 
 _PRODUCTS = frozenset({"Multiply", "Divide", "Negative"})
 _SUMS = frozenset({"Add", "Subtract"})
-_SYMMETRIC = frozenset({"Maximum", "Minimum", "SquaredDifference"})
+_SYMMETRIC = frozenset({"Add", "Multiply", "Maximum", "Minimum", "SquaredDifference"})
 
 
 class Pattern:
@@ -425,13 +425,18 @@ class Rule:
     replace: Callable[[Replacement], Value | str]
 
 
-def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule]) -> None:
-    """Replace what the rules match, each operation by the first rule that applies."""
+def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule], *, outermost_first: bool = False) -> None:
+    """Replace what the rules match, each operation by the first rule that applies.
+
+    Args:
+        outermost_first: begin at the results, for a pattern with optional parts at its end.
+    """
     by_type: dict[str, list[Rule]] = {}
     for rule in rules:
         for type in rule.pattern.roots() or ():
             by_type.setdefault(type, []).append(rule)
-    for operation in graph.order():
+    order = graph.order()
+    for operation in reversed(order) if outermost_first else order:
         for rule in by_type.get(operation.type, ()):
             if operation in graph and operation.output.fact.element in (F32, F64) and _apply(graph, rewriting, rule, operation):
                 break

@@ -35,7 +35,6 @@ class DerivedConstants:
         Args:
             key: what is computed, with all its parameters: a pass and its settings.
         """
-        whole = (key, tuple(map(id, sources)))
 
         def value() -> np.ndarray:
             array = np.asarray(compute(*(source.array() for source in sources)))
@@ -43,13 +42,17 @@ class DerivedConstants:
                 array.flags.writeable = False
             return array
 
+        return self.share(key, sources, lambda: ConstantSource(element, shape, value))
+
+    def share(self, key: Hashable, sources: Sequence[ConstantSource], make: Callable[[], ConstantSource]) -> ConstantSource:
+        """The constant of this key and these sources, made unless a plan reads it already."""
+        whole = (key, tuple(map(id, sources)))
         with self._lock:
             found = self._made.get(whole)
             if found is None:
-                found = ConstantSource(element, shape, value)
+                found = self._made[whole] = make()
                 # The key is made of identities, which stay theirs only as long as the sources live.
                 found.made_of = tuple(sources)
-                self._made[whole] = found
             return found
 
 

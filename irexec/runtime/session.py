@@ -30,6 +30,7 @@ from irexec.runtime.outputs import Outputs
 from irexec.runtime.plans import PlanCache
 from irexec.runtime.profile import Profile, describe_profile, measure
 from irexec.runtime.variables import VariableStates, variables_of
+from irexec.runtime.weights import WeightsMode, are_unpacked
 
 Targets = tuple[Value, ...] | None
 InputShapes = tuple[tuple[int, ...], ...]
@@ -44,6 +45,7 @@ class CompiledModel:
         model: the model. It is copied: changing it afterwards changes nothing here.
         threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
+        weights: whether compressed weights are "packed", "unpacked" or what suits the memory there is; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
 
     Attributes:
@@ -55,14 +57,20 @@ class CompiledModel:
     """
 
     def __init__(
-        self, model: ir.Model, *, threads: int | None = None, optimize: bool | Collection[str] = True, tolerant: bool = False
+        self,
+        model: ir.Model,
+        *,
+        threads: int | None = None,
+        optimize: bool | Collection[str] = True,
+        weights: WeightsMode = "auto",
+        tolerant: bool = False,
     ) -> None:
         check_model(model)
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
-        self._compilation = Compilation(optimize=optimize, threads=self.threads)
+        self._compilation = Compilation(optimize=optimize, threads=self.threads, unpack=are_unpacked(weights, self.model))
         self._arenas = Arenas()
         self._inference = infer_shapes(self.model, tolerant=tolerant)
         self.inputs: list[Port] = input_ports(self.model, self._inference.facts)

@@ -19,6 +19,7 @@ from irexec.ir.find import find_value, values_by_name
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
 from irexec.runtime.session import CompiledModel
+from irexec.runtime.weights import WeightsMode
 from irexec.tools.array_files import load_arrays
 from irexec.tools.dump import tensor_names, write_dump
 from irexec.tools.images import ImageOptions
@@ -40,6 +41,7 @@ class InferOptions:
         seed: for random inputs.
         image: how images become inputs, and a result becomes an image.
         threads, optimize: as for CompiledModel.
+        compressed: ``weights`` of CompiledModel.
         strict: refuse a model in which validate finds an error.
         tensors: what to give; the Results if empty.
         every_tensor: give every tensor of the graph.
@@ -55,6 +57,7 @@ class InferOptions:
     image: ImageOptions = field(default_factory=ImageOptions)
     threads: int | None = None
     optimize: bool = True
+    compressed: WeightsMode = "auto"
     strict: bool = False
     tensors: tuple[str, ...] = ()
     every_tensor: bool = False
@@ -144,7 +147,7 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, options)
-    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, tolerant=True)
+    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, weights=options.compressed, tolerant=True)
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, messages)

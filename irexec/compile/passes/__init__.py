@@ -12,6 +12,7 @@ from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_attention import recognise_attention
+from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
 from irexec.compile.passes.recognise_normalizations import recognise_normalizations
 from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.passes.remove_no_ops import remove_no_ops
@@ -29,6 +30,7 @@ class Pass:
 
 
 PASSES = (
+    Pass("recognise compressed weights", recognise_compressed_weights),
     Pass("fold constants", fold_constants),
     Pass("remove no-ops", remove_no_ops),
     Pass("merge duplicates", merge_duplicates),

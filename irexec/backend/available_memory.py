@@ -1,0 +1,51 @@
+"""How much memory this process may still take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from irexec.backend.control_groups import control_groups, text_of
+
+ASSUMED = 4 << 30
+"""Bytes, where the system does not say."""
+
+
+def available_memory(root: Path = Path("/")) -> int:
+    """Bytes that can be taken without swapping: what the system has available, and what each control group of the process has left.
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+    """
+    left = (_left(folder) for folder in control_groups(root, "memory"))
+    return min([_of_the_system(root), *(size for size in left if size is not None)])
+
+
+def _of_the_system(root: Path) -> int:
+    for line in text_of(root / "proc/meminfo").splitlines():
+        name, *values = line.split()
+        if name == "MemAvailable:" and values and values[0].isdigit():
+            return int(values[0]) << 10
+    try:
+        # Half of the memory of a system that does not say how much of it is in use.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):
+        return ASSUMED
+
+
+def _left(folder: Path) -> int | None:
+    """The limit of one control group less what it uses, of version 2 or 1; None if it has no limit."""
+    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        texts = text_of(folder / limit), text_of(folder / used)
+        if all(text.isdigit() for text in texts):
+            return max(0, int(texts[0]) - int(texts[1]) + _reclaimable(folder))
+    return None
+
+
+def _reclaimable(folder: Path) -> int:
+    """Bytes of files that the group has cached and can drop; they count as used."""
+    for line in text_of(folder / "memory.stat").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "inactive_file" and value.isdigit():
+            return int(value)
+    return 0

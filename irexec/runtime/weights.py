@@ -1,0 +1,39 @@
+"""Whether weights that are stored as small integers are held unpacked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from irexec.backend.available_memory import available_memory
+from irexec.dtypes.elements import F32, I4, I8, U4, U8
+from irexec.errors import InputError
+from irexec.ir.graph import Model
+
+WeightsMode = Literal["auto", "packed", "unpacked"]
+
+SHARE = 4
+"""Unpacked weights may take this part of the available memory: one over SHARE."""
+
+
+def are_unpacked(mode: WeightsMode, model: Model, root: Path = Path("/")) -> bool:
+    """Whether kernels may hold compressed weights as f32.
+
+    Args:
+        root: where ``proc`` and ``sys`` are, for tests.
+
+    Raises:
+        InputError: ``mode`` is another word.
+    """
+    if mode not in get_args(WeightsMode):
+        given = "a path or bytes" if not isinstance(mode, str) else repr(mode)
+        raise InputError(f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin")
+    if mode == "auto":
+        return unpacked_size(model) * SHARE <= available_memory(root)
+    return mode == "unpacked"
+
+
+def unpacked_size(model: Model) -> int:
+    """Bytes that the constants of 4 and 8 bits take as f32."""
+    constants = (node.constant for node in model.walk() if node.constant is not None)
+    return sum(constant.count * F32.carrier.itemsize for constant in constants if constant.element in (I4, U4, I8, U8))
