@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irexec.compile.graph import Graph
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.fold_constants import fold_constants
+from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.recognise_activations import recognise_activations
@@ -38,6 +39,7 @@ PASSES = (
     Pass("recognise activations", recognise_activations),
     Pass("recognise normalizations", recognise_normalizations),
     Pass("recognise attention", recognise_attention),
+    Pass("fold scale and shift", fold_scale_and_shift),
     Pass("fuse element-wise chains", fuse_elementwise),
     Pass("choose layouts", choose_layouts),
 )
