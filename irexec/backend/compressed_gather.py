@@ -33,21 +33,17 @@ class GatherRows(Kernel):
     """Rows of compressed weights; those of indices out of range are zeros."""
 
     def __init__(self, task: Task, source: CompressedSource) -> None:
-        self._source, self._from_end = source, task.definition.since == 8
+        self._source = source
         self._count = math.prod(task.shape(1))
         # No other kernel is worth holding the whole table unpacked.
         super().__init__("decompressed rows", 0.0, reads=(1,), splits=self._count > 2 * _BLOCK)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
-        source = self._source
+        source, result = self._source, outputs[0]
         indices = np.asarray(inputs[1]).reshape(-1).astype(np.intp)
-        if self._from_end:
-            indices = np.where(indices < 0, indices + source.count, indices)
-        out = (
-            outputs[0].reshape(self._count, source.row)
-            if outputs[0].flags.c_contiguous
-            else np.empty((self._count, source.row), np.float32)
-        )
+        indices = np.where(indices < 0, indices + source.count, indices)
+        whole = self._count, source.row
+        out = result.reshape(whole) if result.flags.c_contiguous else np.empty(whole, np.float32)
 
         def rows(block: int, scratch: Scratch) -> None:
             for position in range(block * _BLOCK, min((block + 1) * _BLOCK, self._count)):
@@ -58,5 +54,5 @@ class GatherRows(Kernel):
                     out[position] = 0
 
         context.parallel(-(-self._count // _BLOCK), rows)
-        if not outputs[0].flags.c_contiguous:
-            outputs[0][...] = out.reshape(outputs[0].shape)
+        if not result.flags.c_contiguous:
+            result[...] = out.reshape(result.shape)
