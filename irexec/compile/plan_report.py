@@ -126,7 +126,7 @@ def totals(report: PlanReport) -> list[str]:
     threads = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
     lines = [f"{len(report.steps)} steps for {report.layers} layers, {threads}"]
     if report.viewed or report.removed:
-        lines.append(f"{report.viewed} layers are views, {report.removed} were computed when compiling or are not needed")
+        lines.append(f"layers without a step: {report.viewed} views, {report.removed} computed when compiling or not needed")
     lines += [f"pass {name!r}: {count} change{'' if count == 1 else 's'}" for name, count in report.passes.items()]
     lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
     lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
@@ -146,7 +146,7 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
         layers=len(layers),
         computed=len(layers & computed),
         viewed=len(layers & viewed),
-        passes=dict(plan.report.applied),
+        passes={name: count for name, count in plan.report.applied.items() if count},
         refusals=tuple(dict.fromkeys(refusal for one, _ in graphs for refusal in one.refusals)),
         threads=plan.threads,
         arena=_arena(plan),

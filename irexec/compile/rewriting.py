@@ -86,8 +86,9 @@ class Report:
     refusals: dict[Operation, list[tuple[str, str]]] = field(default_factory=dict)
 
     def refusals_of(self, graph: Graph) -> tuple[Refusal, ...]:
-        """The refusals of operations that are still in the graph."""
-        found = [(operation, reasons) for operation, reasons in self.refusals.items() if operation in graph]
+        """The refusals of operations whose layers are still computed in the graph, by these operations or by what replaced them."""
+        layers = {node for operation in graph for node in operation.origins}
+        found = [(operation, reasons) for operation, reasons in self.refusals.items() if operation.node in layers]
         return tuple(Refusal(name, reason, operation.type, operation.node.name) for operation, reasons in found for name, reason in reasons)
 
 

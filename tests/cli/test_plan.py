@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from irexec import Builder, save_model
 from irexec.cli.main import run
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
@@ -47,11 +49,18 @@ def test_it_fits_the_terminal(columns: int, capsys: Capture, monkeypatch: pytest
     assert "steps for 12 layers, 2 threads" in text
 
 
-def test_verbose_lists_layers_and_reasons(capsys: Capture) -> None:
-    text = shown(capsys, MODEL, "--plan", "--verbose")
+def test_verbose_lists_layers_and_reasons(capsys: Capture, tmp_path: Path) -> None:
+    builder = Builder("two results")
+    x = builder.parameter("f32", "40,40", "x")
+    product = builder.emit("MatMul", x, np.ones((40, 40), np.float32), transpose_a=False, transpose_b=False, name="product")
+    active = builder.emit("Relu", product, name="active")
+    builder.result(builder.emit("Exp", active, name="first"))
+    builder.result(builder.emit("Tanh", product, name="second"))
+    save_model(builder.model(), tmp_path / "m.xml")
+    text = shown(capsys, tmp_path / "m.xml", "--plan", "--verbose")
     assert "layers computed with it" in text
     assert "left alone because" in text
-    assert "left alone because" not in shown(capsys, MODEL, "--plan")
+    assert "left alone because" not in shown(capsys, tmp_path / "m.xml", "--plan")
 
 
 def test_a_dynamic_model_without_shapes(capsys: Capture) -> None:

@@ -41,6 +41,8 @@ def _is_element_wise(operation: Operation) -> bool:
 def _takes_chain(operation: Operation) -> bool:
     if operation.definition is None or operation.chain is not None or not is_static(operation) or operation.bodies:
         return False
+    if not operation.outputs:
+        return False
     element = operation.output.fact.element
     return element is not None and element.native and element.is_float and bool(candidates(task_of(operation)))
 
