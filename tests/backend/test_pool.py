@@ -38,7 +38,7 @@ def test_every_block_is_done_once(threads: int, count: int) -> None:
     assert {worker for _, worker in done} <= set(range(threads))
 
 
-def test_two_threads_work_at_once_with_numbers_of_their_own() -> None:
+def test_threads_work_at_once_and_each_has_an_index_of_its_own() -> None:
     together = threading.Barrier(3, timeout=30)
     workers: list[int] = []
 
