@@ -35,7 +35,7 @@ class Columns(Kernel):
         g = self.geometry = geometry
         self.channels_last = channels_last
         self.output = Output(task, g.computed)
-        make = _channels_last_matrix if channels_last else _matrix
+        make = channels_last_matrix if channels_last else _matrix
         shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
         self.weights = Weights(task.constants[1], make.__name__, make, shape, g.computed)
         self.reads = (0,) if self.weights.is_constant else None
@@ -128,7 +128,7 @@ def _matrix(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(weights).reshape(*weights.shape[:2], -1)
 
 
-def _channels_last_matrix(weights: np.ndarray) -> np.ndarray:
+def channels_last_matrix(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(weights, 2, -1)).reshape(*weights.shape[:2], -1)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from irexec.backend.convolution.geometry import float_type
+from irexec.backend.convolution.geometry import float_type, is_channels_last
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.any_layout import AnyLayout
 from irexec.backend.transposed.geometry import TransposedGeometry, backprop_geometry
 from irexec.backend.transposed.phases import PhaseColumns
 from irexec.backend.transposed.sums import TapSums
+from irexec.backend.transposed.tiles import PixelTiles, suits
 
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
@@ -41,6 +42,9 @@ def conv_transpose(task: Task) -> Iterator[Kernel]:
 def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Kernel]:
     if geometry is None:
         return
-    for kernel in (PhaseColumns(task, geometry), TapSums(task, geometry)):
-        if kernel.workspace <= _WORKSPACE:
-            yield kernel
+    found: list[Kernel] = [PhaseColumns(task, geometry), TapSums(task, geometry)]
+    if is_channels_last(task.input_orders[0]) or is_channels_last(task.output_orders[0]):
+        found.append(PhaseColumns(task, geometry, channels_last=True))
+        if suits(geometry):
+            found.append(PixelTiles(task, geometry))
+    yield from (kernel for kernel in found if kernel.workspace <= _WORKSPACE)

@@ -26,15 +26,22 @@ Phase = tuple[AxisPhase, ...]
 
 
 class PhaseColumns(Kernel):
-    """Blocks of the first spatial axis of the phases, or of output channels where the images are small."""
+    """Blocks of the first spatial axis of the phases, or of output channels where the images are small.
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, arrange: Arrange | None = None) -> None:
+    Args:
+        channels_last: whether the columns are (pixels, taps, channels), or (channels, taps, pixels).
+        arrange: for a filter whose axes are in another order.
+    """
+
+    def __init__(self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None) -> None:
         g = self.geometry = geometry
-        self.algorithm, self.runs_chain, self.splits = "phases by columns", True, True
+        self.channels_last = channels_last
+        self.algorithm = "phases by columns, channels last" if channels_last else "phases by columns"
+        self.runs_chain, self.splits = True, True
         self.output = Output(task, g.computed)
         self.phases = g.phases()
         self.weights = Weights(
-            task.constants[1], ("phases", *self._taps()), self._matrices, g.weights, g.computed, share=False, arrange=arrange
+            task.constants[1], ("phases", channels_last, *self._taps()), self._matrices, g.weights, g.computed, share=False, arrange=arrange
         )
         self.reads = (0,) if self.weights.is_constant else None
         self.rows, self.channels = self._blocks(task.threads)
@@ -49,8 +56,9 @@ class PhaseColumns(Kernel):
         groups, inputs, outputs = weights.shape[:3]
         made = []
         for taps in self._taps():
-            picked = weights[(slice(None),) * 3 + np.ix_(*taps)] if all(taps) else weights[..., :0].reshape(groups, inputs, outputs, 0)
-            made.append(np.ascontiguousarray(picked.swapaxes(1, 2)).reshape(groups, outputs, -1))
+            picked = weights[(slice(None),) * 3 + np.ix_(*taps)] if all(taps) else weights.reshape(groups, inputs, outputs, -1)[..., :0]
+            order = (0, 2, *range(3, picked.ndim), 1) if self.channels_last else (0, 2, 1, *range(3, picked.ndim))
+            made.append(np.ascontiguousarray(picked.transpose(order)).reshape(groups, outputs, -1))
         return made
 
     def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
@@ -117,20 +125,37 @@ class PhaseColumns(Kernel):
         if not all(axis.taps for axis in phase):
             target[...] = 0
             return
-        begins = [phase[0].first + rows.start, *(axis.first for axis in phase[1:])]
-        kernel = [len(axis.taps) for axis in phase]
-        rank, pixels = len(kernel), math.prod(lengths)
-        columns = scratch.take((len(image), *kernel, *lengths), g.computed)
-        data = region(scratch, image, begins, _sizes(phase, lengths[0]), g.computed, False)
-        view = windows(data, kernel, (1,) * rank, [axis.step for axis in phase], lengths)
-        np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
-        values = scratch.take((g.groups, matrix.shape[1], pixels), g.computed)
-        matrices = columns.reshape(g.groups, g.inputs * math.prod(kernel), pixels)
+        columns = self._columns(scratch, image, phase, rows.start, lengths)
+        values = self._values(scratch, matrix.shape[1], math.prod(lengths))
         if g.groups == 1:
-            multiply(matrix[0], matrices[0], values[0])
+            multiply(matrix[0], columns[0], values[0])
         else:
-            np.matmul(matrix, matrices, out=values)
+            np.matmul(matrix, columns, out=values)
         np.copyto(target, values.reshape(target.shape))
+
+    def _columns(self, scratch: Scratch, image: np.ndarray, phase: Phase, first: int, lengths: list[int]) -> np.ndarray:
+        """What the values of a phase are made of, as (groups, inputs * taps, pixels)."""
+        g = self.geometry
+        begins = [phase[0].first + first, *(axis.first for axis in phase[1:])]
+        kernel = [len(axis.taps) for axis in phase]
+        rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
+        data = region(scratch, image, begins, _sizes(phase, lengths[0]), g.computed, self.channels_last)
+        view = windows(data, kernel, (1,) * rank, [axis.step for axis in phase], lengths)
+        if self.channels_last:
+            columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
+            by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
+            np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+            return columns.reshape(g.groups, pixels, depth).swapaxes(1, 2)
+        columns = scratch.take((len(image), *kernel, *lengths), g.computed)
+        np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
+        return columns.reshape(g.groups, depth, pixels)
+
+    def _values(self, scratch: Scratch, outputs: int, pixels: int) -> np.ndarray:
+        """An array for (groups, outputs, pixels), lying in memory as the columns do."""
+        g = self.geometry
+        if self.channels_last:
+            return scratch.take((g.groups, pixels, outputs), g.computed).swapaxes(1, 2)
+        return scratch.take((g.groups, outputs, pixels), g.computed)
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
@@ -138,7 +163,10 @@ class PhaseColumns(Kernel):
         for phase in self.phases:
             depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
             pixels = math.prod(axis.count for axis in phase)
-            product = product_cost(g.outputs, depth, pixels) + depth * pixels * (0.8 if data_last else 0.35) + g.outputs * pixels * 0.8
+            product = product_cost(g.outputs, depth, pixels, self.channels_last, self.channels_last)
+            per_input = 0.35 if self.channels_last == data_last else 0.8
+            per_output = 0.5 if self.channels_last == self.output.channels_last else 1.0
+            product += depth * pixels * per_input + g.outputs * pixels * per_output
             cost += g.images * g.groups * product
         return cost + 5000 * len(self.phases) * len(self.rows) * len(self.channels) * g.images
 

@@ -165,7 +165,7 @@ class TapSums(Kernel):
         g = self.geometry
         pixels = math.prod(self._read(self.rows[0].stop)) * len(self.rows)
         product = product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.channels) - 1) * g.inputs * pixels * 0.3
-        summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * 0.6
+        summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * (2.5 if self.output.channels_last else 0.6)
         blocks = g.images * g.groups * len(self.rows) * len(self.channels)
         read = g.inputs * pixels * len(self.channels) * (0.8 if data_last else 0.2)
         return g.images * g.groups * (product + summed + read) + blocks * 3000 * (len(self.phases) + 1)

@@ -1,0 +1,196 @@
+"""Fast deformable convolution: the pixels around each moved point are gathered as rows of channels, weighed by one small product, and
+multiplied with the weights a block of positions at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.columns import channels_last_matrix
+from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
+from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.weights import Weights
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.products import multiply, product_cost
+from irexec.backend.registry import kernels
+from irexec.backend.scratch import Scratch
+
+# Bytes of the gathered pixels of a block.
+_GATHERED = 1 << 20
+
+
+@kernels("DeformableConvolution", since=1)
+def deformable_convolution_1(task: Task) -> Iterator[Kernel]:
+    """Without mask."""
+    return _candidates(task)
+
+
+@kernels("DeformableConvolution", since=8)
+def deformable_convolution_8(task: Task) -> Iterator[Kernel]:
+    """With mask."""
+    return _candidates(task)
+
+
+@kernels("DeformableConvolution", since="irexec")
+def deformable_convolution(task: Task) -> Iterator[Kernel]:
+    """In any number of spatial axes."""
+    return _candidates(task)
+
+
+def _candidates(task: Task) -> Iterator[Kernel]:
+    if _float_type(task) is not None and 0 not in (*task.shape(0), *task.shape(2), *task.output_shape()):
+        yield Deformable(task)
+
+
+def _float_type(task: Task) -> np.dtype | None:
+    """The type of the inputs; None if it is not a float type of NumPy."""
+    element = task.inputs[0].element
+    if element is None or not element.native or any(fact.element not in (None, element) for fact in task.inputs):
+        return None
+    dtype = np.dtype(element.carrier)
+    return dtype if dtype.kind == "f" else None
+
+
+class Deformable(Kernel):
+    """Blocks of positions of the result."""
+
+    def __init__(self, task: Task) -> None:
+        attributes = task.attributes["attributes"]
+        images, _, *sizes = task.shape(0)
+        outputs, inputs, *kernel = task.shape(2)
+        dtype = _float_type(task)
+        assert dtype is not None
+        windows = attributes.windows(sizes, kernel)
+        g = self.geometry = Geometry(dtype, images, attributes.group, outputs // attributes.group, inputs, tuple(sizes), windows)
+        self.deformable = attributes.deformable_group
+        self.zero_pad: bool = getattr(attributes, "bilinear_interpolation_pad", False)
+        self.has_mask = task.has_input(3)
+        self.output = Output(task, g.computed)
+        shape = (g.groups, g.outputs, g.inputs, *kernel)
+        self.weights = Weights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
+        own = (0, 1, 3) if self.has_mask else (0, 1)
+        self.reads = own if self.weights.is_constant else None
+        self.algorithm, self.runs_chain, self.splits = "gathered pixels", True, True
+        self.corners = 2 ** len(sizes)
+        per_position = g.points * self.corners * g.groups * g.inputs * g.computed.itemsize
+        self.positions = split(g.pixels, max(16, _GATHERED // per_position))
+        self.workspace = self._workspace()
+        gathered = images * g.pixels * g.points * g.groups * g.inputs * self.corners
+        product = g.groups * product_cost(g.outputs, g.depth, g.pixels, True, self.output.channels_last)
+        copied = images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
+        self.cost = gathered * 0.7 + images * product + copied + 100_000 * images * len(self.positions)
+
+    def _workspace(self) -> int:
+        g = self.geometry
+        count = max(part.stop - part.start for part in self.positions)
+        points = count * g.points * self.deformable
+        channels = g.groups * g.inputs
+        gathered = count * g.points * channels * (self.corners + 2) * g.computed.itemsize
+        return gathered + points * (self.corners + 4) * 16 + self.output.workspace(g.groups * g.outputs, count) + 2048
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        g, d = self.geometry, self.deformable
+        packed = self.weights.packed(inputs[2])
+        out = self.output.bind(outputs[0], inputs, packed.spread)
+        rows = packed.array.shape[1]
+        offsets = inputs[1].reshape(g.images, d, g.points, len(g.sizes), g.pixels)
+        mask = inputs[3].reshape(g.images, d, g.points, g.pixels) if self.has_mask else None
+        starts = self._starts()
+
+        for image in range(g.images):
+            pixels = self._pixels(inputs[0][image])
+
+            def block(index: int, scratch: Scratch, image: int = image, pixels: np.ndarray = pixels) -> None:
+                part = self.positions[index]
+                result = out.block(scratch, image, slice(0, g.groups * rows), part)
+                mark = scratch.mark()
+                where = [
+                    offsets[image, :, :, axis, part].astype(g.computed) + (taps[:, None] + begin[None, part])
+                    for axis, (taps, begin) in enumerate(starts)
+                ]
+                rows_of_pixels, shares = self._corners(where)
+                if mask is not None:
+                    shares *= mask[image, :, :, part].transpose(2, 1, 0)[..., None]
+                columns = self._sample(scratch, pixels, rows_of_pixels, shares)
+                self._multiply(scratch, packed.array, columns, result)
+                scratch.release(mark)
+                out.finish(scratch, result, image, slice(0, g.groups * rows), part)
+
+            context.parallel(len(self.positions), block)
+        out.end()
+
+    def _starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each axis where the taps lie in a window, and where the windows begin."""
+        w = self.geometry.windows
+        taps = np.indices(w.kernel).reshape(len(w.kernel), -1)
+        windows = np.indices(w.counts).reshape(len(w.kernel), -1)
+        axes = zip(taps, windows, w.strides, w.dilations, w.pads_begin, strict=True)
+        dtype = self.geometry.computed
+        return [((tap * dilation).astype(dtype), (window * stride - pad).astype(dtype)) for tap, window, stride, dilation, pad in axes]
+
+    def _pixels(self, image: np.ndarray) -> np.ndarray:
+        """The pixels as rows (pixel, deformable group) of channels, and a last row of zeros."""
+        g = self.geometry
+        channels = len(image) // self.deformable
+        rows = np.empty((math.prod(g.sizes) * self.deformable + 1, channels), g.computed)
+        rows[-1] = 0
+        rows[:-1].reshape(*g.sizes, len(image))[...] = np.moveaxis(image, 0, -1)
+        return rows
+
+    def _corners(self, where: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """For positions (deformable groups, points, count), one array for each axis, the rows of the pixels around them and the share
+        that each has, both (count, points, deformable groups, corners)."""
+        sizes = self.geometry.sizes
+        inside = np.ones(where[0].shape, bool)
+        for position, size in zip(where, sizes, strict=True):
+            inside &= (position > -1 if self.zero_pad else position >= 0) & (position < size)
+        still = [np.where(inside, position, 0) for position in where]
+        floors = [np.floor(position) for position in still]
+        groups = self.deformable
+        rows = np.empty((*inside.T.shape, self.corners), np.intp)
+        shares = np.empty(rows.shape, where[0].dtype)
+        nowhere = math.prod(sizes) * groups
+        for number, corner in enumerate(np.ndindex(*(2,) * len(sizes))):
+            share = np.ones(inside.shape, shares.dtype)
+            counts = inside
+            index = np.zeros(inside.shape, np.intp)
+            for position, floor, size, up in zip(still, floors, sizes, corner, strict=True):
+                part = position - floor
+                share *= part if up else 1 - part
+                pixel = floor.astype(np.intp) + up
+                if self.zero_pad:
+                    counts = counts & (pixel >= 0) & (pixel < size)
+                index = index * size + np.clip(pixel, 0, size - 1)
+            index = index * groups + np.arange(groups)[:, None, None]
+            rows[..., number] = np.where(counts, index, nowhere).transpose(2, 1, 0)
+            shares[..., number] = share.transpose(2, 1, 0)
+        return rows, shares
+
+    def _sample(self, scratch: Scratch, pixels: np.ndarray, rows: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The columns (count, points, channels)."""
+        count, points, groups, corners = rows.shape
+        channels = pixels.shape[1]
+        columns = scratch.take((count * points * groups, 1, channels), pixels.dtype)
+        mark = scratch.mark()
+        gathered = scratch.take((rows.size, channels), pixels.dtype)
+        np.take(pixels, rows.reshape(-1), axis=0, out=gathered, mode="clip")
+        np.matmul(shares.reshape(-1, 1, corners), gathered.reshape(-1, corners, channels), out=columns)
+        scratch.release(mark)
+        return columns.reshape(count, points, groups * channels)
+
+    def _multiply(self, scratch: Scratch, weights: np.ndarray, columns: np.ndarray, result: np.ndarray) -> None:
+        g = self.geometry
+        count = len(columns)
+        if g.groups == 1:
+            multiply(weights[0], columns.reshape(count, g.depth).T, result)
+            return
+        by_group = scratch.take((g.groups, count, g.points, g.inputs), columns.dtype)
+        np.copyto(by_group, columns.reshape(count, g.points, g.groups, g.inputs).transpose(2, 0, 1, 3))
+        np.matmul(weights, by_group.reshape(g.groups, count, g.depth).swapaxes(1, 2), out=result.reshape(g.groups, -1, count))
