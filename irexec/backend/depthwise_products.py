@@ -184,7 +184,9 @@ class DepthwiseProducts(Kernel):
         axis = self._horizontal
         rows = self._images * self._groups * self._outputs * self._vertical.count
         cost = self._images * self._groups * self._tile_cost(self._rows) + rows * axis.count * _COPY * (axis.stride > 1)
-        cost += self._blocks * _CALL * (8 + 2 * axis.kernel)
+        # The choice of a kernel must not depend on the number of threads, which decides on the number of blocks.
+        blocks = -(-rows * axis.kernel * axis.size * self._dtype.itemsize // _CACHED)
+        cost += blocks * _CALL * (8 + 2 * axis.kernel)
         pixels = self._images * self._groups * self._vertical.size * axis.size
         return cost + _TRANSPOSE * (pixels * moves_input + rows * axis.count * moves_output)
 

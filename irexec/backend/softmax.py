@@ -16,7 +16,9 @@ from irexec.backend.scratch import Scratch
 from irexec.schema.axes import normalize_axis
 
 # Bytes of a block.
-_CACHED = 128 << 10
+_CACHED = 256 << 10
+# Elements of a row that NumPy computes in about the time that it takes to begin one.
+_SHORT = 512
 # Nanoseconds: of a call of a NumPy function, of a row in one, of an element, of an element copied in another order.
 _CALL, _ROW, _ELEMENT, _REORDERED = 1500.0, 60.0, 1.3, 1.0
 
@@ -57,7 +59,9 @@ class Softmax(Kernel):
         self.splits = self._blocks > 1
         elements = self._rows * self._columns * count
         self.workspace = (
-            (2 * elements + 4 * self._rows * self._columns) * max(4, self._dtype.itemsize) + 512 + self._epilogue.workspace(elements)
+            (2 * elements + 4 * self._rows * self._columns + count) * max(4, self._dtype.itemsize)
+            + 512
+            + self._epilogue.workspace(elements)
         )
         self.cost = self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
 
@@ -71,7 +75,7 @@ class Softmax(Kernel):
             rows = slice(row * self._rows, min(self._sizes[0], (row + 1) * self._rows))
             columns = slice(column * self._columns, min(self._sizes[2], (column + 1) * self._columns))
             target = out[rows, :, columns]
-            result = target if target.dtype == self._dtype and target.flags.c_contiguous else scratch.take(target.shape, self._dtype)
+            result = target if target.dtype == self._dtype and _has_long_rows(target) else scratch.take(target.shape, self._dtype)
             mark = scratch.mark()
             self._normalize(x[rows, :, columns], result, scratch)
             scratch.release(mark)
@@ -82,19 +86,43 @@ class Softmax(Kernel):
             np.copyto(given, out.reshape(given.shape))
 
     def _normalize(self, x: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
-        """(rows, elements, columns) to ``out``, which is C-contiguous."""
+        """(rows, elements, columns) to ``out``, which is C-contiguous or has long rows."""
         if x.dtype != self._dtype:
             np.copyto(out, x)
             x = out
-        shape = (len(x), 1, x.shape[2])
-        maxima, sums = scratch.take(shape, self._dtype), scratch.take(shape, self._dtype)
-        np.maximum.reduce(x, axis=1, keepdims=True, out=maxima)
-        np.subtract(x, maxima, out=out)
-        exponentials = scratch.take(out.shape, self._dtype) if self._logarithm else out
+        spread = scratch.take(out.shape, self._dtype)
+        values = scratch.take((len(x), 1, x.shape[2]), self._dtype)
+        np.maximum.reduce(x, axis=1, keepdims=True, out=values)
+        _with_each(np.subtract, x, values, out, spread)
+        exponentials = spread if self._logarithm else out
         np.exp(out, out=exponentials)
-        np.add.reduce(exponentials, axis=1, keepdims=True, out=sums)
+        self._sum(exponentials, values, scratch)
         if self._logarithm:
-            np.log(sums, out=sums)
-            np.subtract(out, sums, out=out)
+            np.log(values, out=values)
+            _with_each(np.subtract, out, values, out, spread)
         else:
-            np.divide(out, sums, out=out)
+            _with_each(np.divide, out, values, out, spread)
+
+    def _sum(self, x: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
+        """(rows, elements, columns) to (rows, 1, columns): as products with ones, which BLAS computes faster than NumPy adds."""
+        ones = scratch.take((x.shape[1],), self._dtype)
+        ones.fill(1)
+        if x.shape[2] == 1:
+            np.matmul(x[:, :, 0], ones, out=out[:, 0, 0])
+        else:
+            np.matmul(ones, x, out=out[:, 0])
+
+
+def _has_long_rows(x: np.ndarray) -> bool:
+    return x.flags.c_contiguous or (x.strides[-1] == x.itemsize and x.shape[-1] >= _SHORT)
+
+
+def _with_each(function: np.ufunc, x: np.ndarray, values: np.ndarray, out: np.ndarray, spread: np.ndarray) -> None:
+    """``function`` of x (rows, elements, columns) and ``values`` (rows, 1, columns).
+
+    Short rows take longer to begin than to compute: they are joined, once the values are repeated for each element.
+    """
+    if x.shape[1] * x.shape[2] < _SHORT or (1 < x.shape[2] < _SHORT):
+        np.copyto(spread, values)
+        values = spread
+    function(x, values, out=out)

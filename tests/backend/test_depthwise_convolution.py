@@ -90,3 +90,11 @@ def test_cost_follows_the_orders_in_memory() -> None:
     costs, costs_last = ({type(kernel): kernel.cost for kernel in candidates(t)} for t in (task, last))
     assert costs_last[DepthwiseTaps] < costs[DepthwiseTaps]
     assert costs_last[DepthwiseProducts] > costs[DepthwiseProducts]
+
+
+def test_cost_does_not_depend_on_the_number_of_threads() -> None:
+    """Or else results would differ in their last bits."""
+    inputs, attributes = weights_and_data(((1, 576, 14, 14), (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 1), np.float32)
+    task = task_of("GroupConvolution", "opset1", inputs, attributes, constants=[1])
+    shared = dataclasses.replace(task, threads=4)
+    assert [kernel.cost for kernel in candidates(task)] == [kernel.cost for kernel in candidates(shared)]
