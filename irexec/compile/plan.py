@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
-from irexec.backend.registry import find_fast_kernel, has_candidates
+from irexec.backend.registry import has_candidates
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.lower import Sources, lower
 from irexec.compile.passes import optimize
@@ -206,12 +206,6 @@ class _Planner:
         if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
             special = Specialising(operation, call, self.compilation.store, self.compilation.threads, self.compilation.unpack)
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
-        if optimize and operation.chain is None and not operation.bodies and _state(definition) is None:
-            store = self.compilation.store
-            facts = [v.fact if v.constant is None else Fact.of(store.array(v.constant), v.fact.element) for v in operation.inputs]
-            fast = find_fast_kernel(definition, facts, operation.attributes)
-            if fast is not None:
-                return fast, "fast", read
         return call, "reference", read
 
     def _copied(self, storage: Storage) -> tuple[bool, ...]:

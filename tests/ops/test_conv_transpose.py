@@ -8,9 +8,10 @@ import itertools
 import numpy as np
 import pytest
 
-from irexec.backend.registry import find_fast_kernel
+from irexec.backend.registry import candidates
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
+from tests.support.tasks import run_kernel, task_of
 
 ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")
@@ -76,9 +77,11 @@ def test_every_layout_gives_what_explicit_pads_give(geometry, auto_pad, groups, 
         np.testing.assert_allclose(ONEDNN(x, w, bias, **given), reference, rtol=1e-5, atol=1e-5)
         facts = Fact.of(x), Fact.of(w), Fact.of(bias)
         assert ONEDNN.infer(facts, given).shape == reference.shape
-        fast = find_fast_kernel(ONEDNN, facts, given)
-        assert fast is not None
-        np.testing.assert_allclose(fast(x, w, bias), reference, rtol=1e-5, atol=1e-5)
+        task = task_of("ConvTranspose", "onednn", [x, w, bias], ONEDNN.ungrouped(given), constants=[1])
+        found = candidates(task)
+        assert found
+        for kernel in found:
+            np.testing.assert_allclose(run_kernel(kernel, task, [x, w, bias])[0], reference, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("version", ["onednn", "opset1", "opset17", "extension", ""])
