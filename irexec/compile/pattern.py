@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ _SYMMETRIC = frozenset({"Add", "Multiply", "Maximum", "Minimum", "SquaredDiffere
 class Pattern:
     """A pattern of values."""
 
+    @cached_property
     def roots(self) -> frozenset[str] | None:
         """The types of the operations that may give what it matches; None for any value."""
         return None
@@ -152,6 +154,7 @@ class Call(Pattern):
     operands: tuple[Pattern, ...]
     attributes: dict[str, Any]
 
+    @cached_property
     def roots(self) -> frozenset[str] | None:
         """Its types."""
         return self.types
@@ -172,14 +175,16 @@ class Either(Pattern):
 
     options: tuple[Pattern, ...]
 
+    @cached_property
     def roots(self) -> frozenset[str] | None:
         """Those of the options."""
-        found = [option.roots() for option in self.options]
+        found = [option.roots for option in self.options]
         return None if None in found else frozenset().union(*(types for types in found if types is not None))
 
     def match(self, value: Value, found: Match) -> Found:
         for option in self.options:
-            yield from option.match(value, found)
+            if _may_match(option, value):
+                yield from option.match(value, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +198,14 @@ class Product(Pattern):
     number: float | str
     factors: tuple[Pattern, ...]
 
+    @cached_property
     def roots(self) -> frozenset[str] | None:
-        """Its operations."""
-        return _PRODUCTS
+        """Its operations; those of its factor where that may be all."""
+        return _roots(_PRODUCTS, self.number == 1 or isinstance(self.number, str), self.factors)
 
     def match(self, value: Value, found: Match) -> Found:
         for number, factors, operations in _products(value, len(self.factors)):
-            yield from _match_terms(self.number, self.factors, number, factors, found.through(*operations))
+            yield from _match_terms(self.number, self.factors, (number, factors, operations), found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +215,14 @@ class Sum(Pattern):
     number: float | str
     terms: tuple[Pattern, ...]
 
+    @cached_property
     def roots(self) -> frozenset[str] | None:
-        """Its operations."""
-        return _SUMS
+        """Its operations; those of its term where that may be all."""
+        return _roots(_SUMS, self.number == 0 or isinstance(self.number, str), self.terms)
 
     def match(self, value: Value, found: Match) -> Found:
         for number, terms, operations in _sums(value, len(self.terms)):
-            yield from _match_terms(self.number, self.terms, number, terms, found.through(*operations))
+            yield from _match_terms(self.number, self.terms, (number, terms, operations), found)
 
 
 def value(name: str) -> Pattern:
@@ -295,20 +302,40 @@ def _match_all(patterns: Sequence[Pattern], values: Sequence[Value], found: Matc
     if not patterns:
         yield found
         return
+    if not all(map(_may_match, patterns, values)):
+        return
     for match in patterns[0].match(values[0], found):
         yield from _match_all(patterns[1:], values[1:], match)
 
 
-def _match_terms(wanted: float | str, patterns: Sequence[Pattern], number: float, values: Sequence[Value], found: Match) -> Found:
-    if isinstance(wanted, str):
-        found = replace(found, constants=found.constants | {wanted: np.array(number)})
-    elif not is_close(number, wanted):
+Terms = tuple[float, tuple[Value, ...], tuple[Operation, ...]]
+
+
+def _match_terms(wanted: float | str, patterns: Sequence[Pattern], terms: Terms, found: Match) -> Found:
+    number, values, operations = terms
+    if not isinstance(wanted, str) and not is_close(number, wanted):
         return
-    for order in itertools.permutations(values):
+    orders = [order for order in itertools.permutations(values) if all(map(_may_match, patterns, order))]
+    if not orders:
+        return
+    found = found.through(*operations)
+    if isinstance(wanted, str):
+        if not is_close(number, found.number(wanted) if wanted in found.constants else number):
+            return
+        found = replace(found, constants=found.constants | {wanted: np.array(number)})
+    for order in orders:
         yield from _match_all(patterns, order, found)
 
 
-Terms = tuple[float, tuple[Value, ...], tuple[Operation, ...]]
+def _may_match(pattern: Pattern, value: Value) -> bool:
+    """Whether the value is of an operation that the pattern begins with."""
+    return pattern.roots is None or (value.producer is not None and value.producer.type in pattern.roots)
+
+
+def _roots(own: frozenset[str], optional: bool, terms: Sequence[Pattern]) -> frozenset[str] | None:
+    if not optional or len(terms) > 1:
+        return own
+    return None if terms[0].roots is None else own | terms[0].roots
 
 
 def _products(value: Value, count: int) -> Iterator[Terms]:
@@ -433,7 +460,7 @@ def apply_rules(graph: Graph, rewriting: Rewriting, rules: Iterable[Rule], *, ou
     """
     by_type: dict[str, list[Rule]] = {}
     for rule in rules:
-        for type in rule.pattern.roots() or ():
+        for type in rule.pattern.roots or ():
             by_type.setdefault(type, []).append(rule)
     order = graph.order()
     for operation in reversed(order) if outermost_first else order:
