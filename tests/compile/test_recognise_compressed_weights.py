@@ -12,7 +12,8 @@ import irexec
 from irexec.analysis.builder import Builder
 from irexec.backend.compressed import CompressedSource
 from irexec.dtypes.elements import BF16, F16, F32, I4, I8, I64, NF4, U4, U8, Element
-from tests.support.recognition import optimized, reasons
+from tests.support.passes import optimized
+from tests.support.recognition import reasons
 
 PASS = "recognise compressed weights"
 ROWS, WIDTH, GROUP = 96, 128, 32
@@ -72,7 +73,7 @@ def product(form: Form, tokens: Any = 5, **sizes: int) -> irexec.Model:
 
 
 def compressed(model: irexec.Model) -> list[CompressedSource]:
-    graph = optimized(model, PASS)[0]
+    graph = optimized(model, [PASS])[0]
     return [value.constant for value in graph.constants() if isinstance(value.constant, CompressedSource)]
 
 

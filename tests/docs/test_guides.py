@@ -10,6 +10,7 @@ from tests.docs.pages import ROOT, blocks, commands
 _SHOWS = {
     "add-operation.md": ["python -m pytest", "irexec ops SoftShrink", "irexec validate", "irexec infer"],
     "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
+    "add-pass.md": ["python -m pytest", "irexec inspect"],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR305"],
 }
 

@@ -8,28 +8,17 @@ from typing import Any
 import numpy as np
 
 import irexec
-from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.graph import Graph
-from irexec.compile.lower import lower
-from irexec.compile.passes import optimize
-from irexec.compile.rewriting import Rewriting
-
-
-def optimized(model: irexec.Model, *passes: str) -> tuple[Graph, Rewriting]:
-    """The compile graph after these passes alone, and what they reported."""
-    graph, rewriting = lower(model, infer_shapes(model), {}), Rewriting()
-    optimize(graph, rewriting, passes)
-    return graph, rewriting
+from tests.support.passes import optimized, types
 
 
 def planned_types(model: irexec.Model, *passes: str) -> list[str]:
     """The types of the operations after these passes alone."""
-    return [operation.type for operation in optimized(model, *passes)[0].order()]
+    return types(optimized(model, passes)[0])
 
 
 def reasons(model: irexec.Model, *passes: str) -> list[str]:
     """Why the passes left operations alone."""
-    refusals = optimized(model, *passes)[1].report.refusals.values()
+    refusals = optimized(model, passes)[1].report.refusals.values()
     return [reason for found in refusals for _, reason in found]
 
 
