@@ -19,10 +19,10 @@ from irexec.backend.kernel import Context, Kernel, Order
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 
-# Elements of a block: of a chain that goes over its output once, of another one, and at least.
-_SINGLE_PASS, _BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 16, 1 << 12
-# Bytes of all arrays of a block together, which stay in a cache of 1 or 2 MiB.
-_CACHED = 3 << 18
+# Elements of a block: of a chain that goes over its output once at least, of another one at most and at least.
+_SINGLE_PASS, _BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 17, 1 << 12
+# Bytes of all arrays of a block together, which stay in a cache of 1 or 2 MiB; of a chain that makes little use of the cache.
+_CACHED, _CACHED_IN_PART = 3 << 18, 5 << 18
 # Nanoseconds for an element: of an addition in cache, of a byte that comes from memory, of an input that lies in another order.
 _PASS, _BYTE, _REORDERED = 0.14, 0.03, 1.0
 _FEW_PASSES = 2.5
@@ -136,7 +136,7 @@ class ChainKernel(Kernel):
         self.shared = tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element)
         super().__init__(algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared)
         self.chain = chain
-        self._elements = block_elements(chain)
+        self._elements = block_elements(chain, size, threads)
         self._pieces = _piece_size(chain, size, self._elements)
         self.workspace = chain.workspace(min(size, self._elements)) + (1 << 16)
         self.splits = self._pieces < -(-size // self._elements)
@@ -151,12 +151,17 @@ class ChainKernel(Kernel):
         _run(self.chain, out, inputs, shared[0] if len(shared) == 1 else shared or -1, context, self._elements, self._pieces)
 
 
-def block_elements(chain: Chain) -> int:
-    """Elements of a block with which all arrays that a chain works on stay in cache."""
+def block_elements(chain: Chain, size: int, threads: int) -> int:
+    """Elements of a block of a tensor of ``size`` elements.
+
+    All arrays that the chain works on stay in cache. A chain that goes over its output once needs no cache; since a block begins
+    slowly after a large one, with the interpreter's own data gone from the cache, it has no more blocks than threads need.
+    """
     if len(chain.instructions) == 1 and chain.instructions[0].temporaries == 0 and chain.passes < _FEW_PASSES:
-        return _SINGLE_PASS
-    size = chain.inputs * chain.dtype.itemsize + chain.result.itemsize + chain.workspace(1 << 10) / (1 << 10)
-    return int(min(_BLOCK, max(_SMALLEST_BLOCK, _CACHED / size)))
+        return max(_SINGLE_PASS, size if threads == 1 else -(-size // (4 * threads)))
+    bytes_each = chain.inputs * chain.dtype.itemsize + chain.result.itemsize + chain.workspace(1 << 10) / (1 << 10)
+    cached = _CACHED if chain.passes > _FEW_PASSES + 1.5 else _CACHED_IN_PART
+    return int(min(_BLOCK, max(_SMALLEST_BLOCK, cached / bytes_each)))
 
 
 def _piece_size(chain: Chain, size: int, elements: int) -> int:
@@ -169,7 +174,7 @@ def _piece_size(chain: Chain, size: int, elements: int) -> int:
 
 def workspace_of(chain: Chain) -> int:
     """Bytes of scratch that ``run_chain_in_place`` needs for a thread."""
-    return chain.workspace(block_elements(chain)) + (1 << 16)
+    return chain.workspace(block_elements(chain, 0, 1)) + (1 << 16)
 
 
 def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.ndarray], context: Context) -> None:
@@ -178,7 +183,7 @@ def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.nd
     Args:
         operands: the chain's inputs from 1 on.
     """
-    elements = block_elements(chain)
+    elements = block_elements(chain, array.size, len(context.scratches))
     _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
 
 
@@ -194,11 +199,12 @@ def _run(chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Sh
     own = tuple([i + 1 for i in (shared if isinstance(shared, tuple) else (shared,))])
     blocks = layout.blocks
 
+    others = range(1, len(views))
     narrow = has_short_rows(views[0])
 
     def run_piece(index: int, scratch: Scratch) -> None:
         part = blocks[index * piece : (index + 1) * piece]
-        arguments = ((target := views[0][i[0]], [target if k in own else views[k][i[k]] for k in range(1, len(views))]) for i in part)
+        arguments = ((target := views[0][i[0]], [target if k in own else views[k][i[k]] for k in others]) for i in part)
         if narrow:
             for out, given in arguments:
                 run_block(chain, scratch, out, given, shared)
