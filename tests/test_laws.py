@@ -14,7 +14,7 @@ from irexec.ir.dims import shape_text
 from irexec.ir.shape_text import parse_shape
 from tests.support.cases import Case, FactsCase, Refusal, families
 from tests.support.goldens import FOLDER, kept, recorded
-from tests.support.laws import LAWS, infer
+from tests.support.laws import LAWS, each_pass_alone, infer
 
 _ROWS = [(family, row) for family, rows in families().items() for row in rows]
 _CASES = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, Case)]
@@ -51,6 +51,11 @@ def _asked(row: Case) -> tuple[np.ndarray, ...]:
 @pytest.mark.parametrize("law", LAWS, ids=[law.__name__ for law in LAWS])
 def test_law(law: Callable[[Case, tuple[np.ndarray, ...]], None], family: str, row: Case, live: bool) -> None:
     law(row, _expected(family, row, live))
+
+
+@pytest.mark.parametrize(("family", "row"), _CASES[::29])
+def test_each_pass_alone(family: str, row: Case, live: bool) -> None:
+    each_pass_alone(row, _expected(family, row, live))
 
 
 @pytest.mark.parametrize(("family", "row"), _FACTS)

@@ -14,7 +14,9 @@ import pytest
 import irexec
 from irexec import io
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.runtime.session import CompiledModel
 from tests.support.networks import difference, feeds
+from tests.support.passes import ALONE
 
 KEPT = Path(__file__).parent / "data" / "networks"
 NAMES = sorted(path.stem for path in KEPT.glob("*.zip"))
@@ -52,6 +54,17 @@ def test_plain_kernels_agree(kept: Path, model: irexec.Model) -> None:
     answers = np.load(kept.with_suffix(".npz"))
     for j, (name, array) in enumerate(compiled(feeds(kept, compiled.inputs)[0]).items()):
         assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}"
+
+
+def test_each_pass_alone_agrees(kept: Path, model: irexec.Model) -> None:
+    """And fast kernels without any pass. A pass that changes nothing leaves the same plan as none."""
+    answers = np.load(kept.with_suffix(".npz"))
+    for names in ALONE:
+        compiled = CompiledModel(model, optimize=names)
+        inputs = feeds(kept, compiled.inputs)[0]
+        if not names or compiled._plan(tuple(array.shape for array in inputs), None).report.applied:
+            for j, (name, array) in enumerate(compiled(inputs).items()):
+                assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}, passes {names}"
 
 
 def test_shapes_are_known_as_well_as_openvino_knows_them(model: irexec.Model) -> None:

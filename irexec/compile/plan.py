@@ -19,7 +19,7 @@ from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.lower import Sources, lower
 from irexec.compile.passes import optimize
 from irexec.compile.rewriting import DerivedConstants, Report, Rewriting
-from irexec.compile.select import is_static, may_be_f16, reference_call, select_kernel
+from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import Specialising
 from irexec.compile.steps import Alias, BodyPlan, Plan, Step
 from irexec.compile.storage import FIXED, Draft, Storage, lay_out, place_of
@@ -116,7 +116,7 @@ class _Planner:
     def _draft(self, operation: Operation) -> Draft:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
-        if self.compilation.optimize is not False and is_static(operation) and _is_native(operation):
+        if self.compilation.optimize is not False and is_static(operation) and is_native(operation):
             kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
         if kernel is not None:
             kernel.pack(self.compilation.store)
@@ -222,10 +222,6 @@ def _is_of_integers(operation: Operation) -> bool:
     """Whether it computes on integers alone, which are mostly sizes and counters: few elements, other values on every call."""
     elements = [value.fact.element for value in operation.inputs]
     return all(element is not None and not element.is_float for element in elements)
-
-
-def _is_native(operation: Operation) -> bool:
-    return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))
 
 
 def _state(definition: OpDef) -> str | None:

@@ -26,6 +26,11 @@ def is_static(operation: Operation) -> bool:
     return all(value.fact.is_static and value.fact.element is not None for value in (*operation.inputs, *operation.outputs))
 
 
+def is_native(operation: Operation) -> bool:
+    """Whether NumPy has the types of all inputs and outputs: fast kernels round to no other."""
+    return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))
+
+
 def task_of(operation: Operation, threads: int = 1, unpack: bool = True, wanted: tuple[bool, ...] | None = None) -> Task:
     """The task of an operation that has a definition, and whose shapes are known."""
     if operation.definition is None:

@@ -10,7 +10,7 @@ import pytest
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.plan import Compilation, plan
-from irexec.dtypes.elements import F32, I64
+from irexec.dtypes.elements import BF16, F32, I64, U4, Element
 
 MEGABYTE = 1 << 20
 
@@ -91,6 +91,17 @@ def test_a_view_keeps_memory_no_longer_than_it_is_read() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 * MEGABYTE
+
+
+@pytest.mark.parametrize("element", [BF16, U4], ids=str)
+def test_no_chain_hangs_on_what_has_no_fast_kernel(element: Element) -> None:
+    """NumPy lacks these types, so that the reference kernel converts them."""
+    builder = irexec.Builder("m")
+    x = builder.parameter(element, (2, 3), "x")
+    builder.result(builder.emit("Add", builder.emit("Convert", x, destination_type=F32), 1.5))
+    compiled = irexec.compile_model(builder.model())
+    (result,) = compiled([np.full((2, 3), 2, element.carrier)]).values()
+    np.testing.assert_array_equal(result, np.full((2, 3), 3.5, np.float32))
 
 
 @pytest.mark.parametrize("optimize", [False, True])

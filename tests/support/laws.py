@@ -15,7 +15,9 @@ from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, rounded, with_values
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
+from irexec.runtime.session import CompiledModel
 from tests.support.cases import Case, Row
+from tests.support.passes import ALONE
 
 Arrays = Sequence[np.ndarray]
 
@@ -247,6 +249,14 @@ def _transposed(array: np.ndarray) -> np.ndarray:
     if array.ndim < 2:
         return array
     return np.moveaxis(np.array(np.moveaxis(array, -1, 0), order="C"), 0, -1)
+
+
+def each_pass_alone(row: Case, expected: Arrays) -> None:
+    """Law 6 with fast kernels and no pass, and with each pass alone."""
+    for first_constant, known in _FORMS[:4]:
+        model, fed = build(row, first_constant, known)
+        for names in ALONE:
+            assert_same(list(CompiledModel(model, optimize=names)(fed).values()), expected, row)
 
 
 def law_6_runs(row: Case, expected: Arrays) -> None:

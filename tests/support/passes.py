@@ -15,8 +15,8 @@ from irexec.compile.rewriting import Rewriting
 from irexec.runtime.session import CompiledModel
 
 NAMES = tuple(one.name for one in PASSES)
-SETTINGS: tuple[bool | tuple[str, ...], ...] = (True, (), *((name,) for name in NAMES))
-"""What ``optimize`` may be besides False: all passes, none but fast kernels, each pass alone."""
+ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))
+"""No pass, but fast kernels; each pass alone."""
 
 
 def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[Graph, Rewriting]:

@@ -16,7 +16,7 @@ from irexec.backend.chain import Chain, Instruction
 from irexec.backend.registry import BlockOperation, block_operations, candidates, find_block_operation
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting
-from irexec.compile.select import is_static, task_of
+from irexec.compile.select import is_native, is_static, task_of
 from irexec.ir.facts import Fact
 
 LONGEST = 48
@@ -44,7 +44,7 @@ def _takes_chain(operation: Operation) -> bool:
     if not operation.outputs:
         return False
     element = operation.output.fact.element
-    return element is not None and element.native and element.is_float and bool(candidates(task_of(operation)))
+    return element is not None and element.is_float and is_native(operation) and bool(candidates(task_of(operation)))
 
 
 @dataclass
