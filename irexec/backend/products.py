@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 # Products of up to so many multiplications are computed from the operands as they lie in memory.
 _SMALL = 1_000_000
 # Terms in a sum up to which a grid of small products is faster than one that is copied first.
-_DEPTH = 160
+THIN = 160
 # Rows of such a small product, in order of preference.
 _ROWS = (32, 48, 40, 24, 16, 8)
 _COLUMNS = 256
@@ -33,7 +33,7 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     m, k = a.shape
     n = b.shape[1]
     item = a.itemsize
-    is_thin = k <= _DEPTH and m * k * n > _SMALL and b.strides[1] == out.strides[1] == item
+    is_thin = k <= THIN and m * k * n > _SMALL and b.strides[1] == out.strides[1] == item
     rows = next((r for r in _ROWS if m % r == 0), 0)
     if not HAS_SMALL_PRODUCTS or not is_thin or not rows:
         np.matmul(a, b, out=out)

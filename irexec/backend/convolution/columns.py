@@ -42,7 +42,7 @@ class Columns(Kernel):
         self.runs_chain = True
         self.splits = True
         self.algorithm = "columns, channels last" if channels_last else "columns"
-        self.blocks = blocks_of(g.windows.counts, _block_pixels(g))
+        self.blocks = blocks_of(g.windows.counts, _block_pixels(g, task.threads))
         self.cost = _cost(g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks))
         self.workspace = self._workspace()
 
@@ -146,17 +146,15 @@ def _read(g: Geometry, where: Slices) -> tuple[list[int], list[int]]:
     return begins, sizes
 
 
-def _block_pixels(g: Geometry) -> int:
+def _block_pixels(g: Geometry, threads: int) -> int:
     """Pixels of a block."""
     per_pixel = g.groups * g.depth * g.computed.itemsize
     result = g.groups * g.outputs * g.computed.itemsize
-    pixels = max(64, min(_COLUMNS // per_pixel, _COLUMNS // result))
+    pixels = max(64, min(_COLUMNS // per_pixel, 2 * _COLUMNS // result))
     if per_pixel * pixels > _LIMIT:
         pixels = max(1, _LIMIT // per_pixel)
-    # From about 0.2 milliseconds on there should be something for each of several threads.
-    parts = min(4, max(1, g.macs // (10_000_000 * g.images)))
-    if parts > 1 and g.pixels >= 256:
-        pixels = min(pixels, -(-g.pixels // parts))
+    if threads > 1 and g.macs >= 20_000_000 * g.images and g.pixels >= 256:
+        pixels = min(pixels, -(-g.pixels // (2 * threads)))
     return min(pixels, g.pixels)
 
 

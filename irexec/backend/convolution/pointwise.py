@@ -12,15 +12,17 @@ from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channe
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, product_cost
+from irexec.backend.products import THIN, multiply, product_cost
 from irexec.backend.scratch import Scratch
 
 # Bytes of the result of a block: it stays in the second-level cache while the chain runs.
 _BLOCK = 1 << 20
 # What a product should have at least, so that copying the other operand into BLAS's order does not count.
 _PIXELS, _CHANNELS = 192, 32
-# Pixels of a block that is not contiguous in the result.
-_ROW = 4096
+# Pixels that the vector instructions of a processor take at once.
+_LANES = 16
+# Multiplications that are worth several threads.
+_WORTH = 20_000_000
 
 
 class Pointwise(Kernel):
@@ -35,7 +37,7 @@ class Pointwise(Kernel):
         self.splits = True
         channels_last = is_channels_last(task.input_orders[0])
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.pixels, self.channels = _block_sizes(g, self.output.channels_last)
+        self.pixels, self.channels = _block_sizes(g, self.output.channels_last, task.threads)
         self.cost = _cost(g, channels_last, self.output.channels_last)
         copied = g.groups * g.inputs * self.pixels * g.computed.itemsize
         self.workspace = self.output.workspace(self.channels, self.pixels) + copied + 256
@@ -83,24 +85,27 @@ def _compact(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return copy
 
 
-def _block_sizes(g: Geometry, channels_last: bool) -> tuple[int, int]:
+def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, int]:
     """Pixels and output channels of a block.
 
-    A block is contiguous in the result where that is possible: all pixels of some channels, or all channels of some pixels.
+    Blocks of channels are contiguous in the result, but each of them reads and copies all data again. Blocks of pixels do not, but
+    the chain is slow on their short rows, so that they are computed elsewhere and copied. Channels last it is the blocks of pixels
+    that are contiguous.
     """
-    outputs = g.groups * g.outputs
-    size = g.computed.itemsize
+    outputs, size = g.groups * g.outputs, g.computed.itemsize
     # From about 0.2 milliseconds on there should be something for each of several threads.
-    parts = min(4, max(1, g.macs // (10_000_000 * g.images)))
+    wanted = 1 if threads == 1 or g.macs < _WORTH * g.images else 2 * threads
+    parts = max(wanted, g.pixels * outputs * size * 2 // (3 * _BLOCK))
+    pixels, channels = max(_PIXELS, -(-g.pixels // parts)), max(_CHANNELS, -(-outputs // parts))
+    if parts == 1:
+        return g.pixels, outputs
     if channels_last or g.groups > 1:
-        fitting = max(_PIXELS, min(_BLOCK // (size * outputs), -(-g.pixels // parts)))
-        return min(fitting, g.pixels), outputs
-    channels = max(_CHANNELS, min(_BLOCK // (size * g.pixels), -(-outputs // parts)))
-    channels = -(-channels // _CHANNELS) * _CHANNELS
-    pixels = g.pixels
-    if channels * pixels * size > 2 * _BLOCK:
-        pixels = max(_ROW, 2 * _BLOCK // (channels * size))
-    return min(pixels, g.pixels), min(channels, outputs)
+        return min(pixels, g.pixels), outputs
+    by_channels = (parts - 1) * g.inputs * g.pixels * (0.1 if g.inputs <= THIN else 0.3)
+    by_pixels = (parts - 1) * g.inputs * outputs * 0.3 + outputs * g.pixels * 0.25
+    if by_pixels < by_channels or channels * g.pixels * size > 2 * _BLOCK:
+        return min(-(-pixels // _LANES) * _LANES, g.pixels), outputs
+    return g.pixels, min(-(-channels // _CHANNELS) * _CHANNELS, outputs)
 
 
 def _cost(g: Geometry, channels_last: bool, result_last: bool) -> float:
