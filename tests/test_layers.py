@@ -39,7 +39,8 @@ _ONLY = {
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/images.py",),
     "onnx": ("converters/onnx/",),
-    "onnxruntime": ("converters/onnx/reference.py",),
+    "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines.py"),
+    "openvino": ("irexec/tools/engines.py",),
     "google": ("converters/onnx/",),
 }
 # What imports converters: one command, when it is called.

@@ -13,6 +13,7 @@ import click
 
 import irexec
 from irexec.cli import render
+from irexec.cli.bench import bench
 from irexec.cli.convert import convert
 from irexec.cli.explain import explain
 from irexec.cli.infer import infer
@@ -47,7 +48,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (infer, validate, explain, inspect, profile, convert, ops):
+for command in (infer, validate, explain, inspect, profile, bench, convert, ops):
     cli.add_command(command)
 
 

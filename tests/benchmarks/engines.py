@@ -1,39 +1,21 @@
-"""One engine on one model in this process: load and compile, first run, further runs when asked to, peak memory.
-
-    python -m tests.benchmarks.engines ENGINE MODEL.xml [--threads 1] [--outputs FILE.npz]
-
-Prints a line of JSON after the first run; for every number on a line of standard input, the milliseconds of that many runs after
-one that is not counted; at the end of the input, the peak memory. tests/benchmarks/workers.py is the other side.
-"""
+"""The engines of ``irexec bench`` with the models and inputs of the benchmark."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.support.memory import peak_kilobytes
-
-Feeds = Mapping[str, np.ndarray]
-Run = Callable[[Feeds], Sequence[np.ndarray]]
+from irexec.tools.engines import LOADERS, Feeds, Job, Run
+from irexec.tools.process_memory import peak_bytes
 
 
 def peak_megabytes() -> float:
-    """The largest resident size so far.
-
-    VmHWM starts anew with every program; ru_maxrss, where there is no /proc, may be that of the process that started this one.
-    """
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return peak_kilobytes() / 1024
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
+    """The largest resident size so far."""
+    return peak_bytes() / (1 << 20)
 
 
 def resident_megabytes() -> float:
@@ -55,80 +37,18 @@ def random_feeds(path: Path, seed: int = 7) -> dict[str, np.ndarray]:
     return feeds
 
 
-def load_irexec(path: Path, threads: int | None, **options: Any) -> Run:
-    """Further options are those of irexec.compile_model."""
-    import irexec
-
-    compiled = irexec.compile_model(irexec.read_model(path), threads=threads, **options)
-    return lambda feeds: list(compiled(feeds).values())
+def job(engine: str, model: Path, threads: int | None, inputs: Path | None = None, **options: Any) -> Job:
+    """What a process is to load: ONNX Runtime takes the .onnx beside the model."""
+    file = model.with_suffix(".onnx") if engine == "onnxruntime" else model
+    return Job(engine, str(file), "" if inputs is None else str(inputs), threads=threads, options=options)
 
 
-def load_openvino(path: Path, threads: int | None, **options: Any) -> Run:
-    """Further options are properties of its CPU plugin."""
-    import openvino as ov
-
-    core = ov.Core()
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", **options}
-    if threads:
-        properties["INFERENCE_NUM_THREADS"] = threads
-    request = core.compile_model(core.read_model(path), "CPU", properties).create_infer_request()
-    return lambda feeds: list(request.infer(dict(feeds), share_inputs=True).to_tuple())
-
-
-def load_onnxruntime(path: Path, threads: int | None) -> Run:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    if threads:
-        options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(str(path.with_suffix(".onnx")), options, providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(None, dict(feeds))
-
-
-LOADERS: dict[str, Callable[..., Run]] = {
-    "irexec": load_irexec,
-    "openvino": load_openvino,
-    "onnxruntime": load_onnxruntime,
-}
+def load(engine: str, model: Path, threads: int | None, **options: Any) -> Run:
+    """Load a model in this process; options are those of irexec.compile_model, or properties of OpenVINO's CPU plugin."""
+    feeds: Feeds = {}
+    return LOADERS[engine](job(engine, model, threads, **options), feeds)
 
 
 def prepare(engine: str) -> None:
     """Import the engine: that is not part of loading a model."""
     __import__(engine)
-
-
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Milliseconds of a call, and what it gave."""
-    start = time.perf_counter()
-    result = call()
-    return (time.perf_counter() - start) * 1000, result
-
-
-def serve(engine: str, path: Path, threads: int | None, outputs: Path | None) -> None:
-    """Load, run once, and run as often as standard input says."""
-    prepare(engine)
-    feeds = random_feeds(path)
-    load_ms, run = timed(lambda: LOADERS[engine](path, threads))
-    first_ms, given = timed(lambda: run(feeds))
-    if outputs:
-        np.savez(outputs, *given)
-    print(json.dumps({"load_ms": load_ms, "first_ms": first_ms}), flush=True)
-    for line in sys.stdin:
-        run(feeds)
-        print(json.dumps([timed(lambda: run(feeds))[0] for _ in range(int(line))]), flush=True)
-    print(json.dumps({"peak_mb": peak_megabytes()}), flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", choices=LOADERS)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--threads", type=int, help="the engine's own default unless given")
-    parser.add_argument("--outputs", type=Path, help="write the outputs of the first run")
-    arguments = parser.parse_args()
-    serve(arguments.engine, arguments.model, arguments.threads, arguments.outputs)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from irexec.tools.engines import Run, timed
+from tests.benchmarks import engines
 from tests.benchmarks.conditions import available_cores, pin
-from tests.benchmarks.engines import LOADERS, Run, peak_megabytes, prepare, resident_megabytes, timed
+from tests.benchmarks.engines import peak_megabytes, prepare, resident_megabytes
 from tests.benchmarks.models import default_folder
 
 TOKENS = 32
@@ -42,7 +44,7 @@ def feeds(tokens: int) -> dict[str, np.ndarray]:
 
 def load(path: Path, engine: str, threads: int, options: dict[str, Any]) -> Run:
     prepare(engine)
-    return LOADERS[engine](path, threads, **options)
+    return engines.load(engine, path, threads, **options)
 
 
 def measure_compressed(path: Path, engine: str, threads: int, options: dict[str, Any]) -> Figures:

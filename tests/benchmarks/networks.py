@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.tools.engines import LOADERS
 from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
-from tests.benchmarks.engines import LOADERS
 from tests.benchmarks.machine import describe_machine
 from tests.benchmarks.models import NETWORKS, PRIMITIVES, default_folder, ensure
 from tests.benchmarks.table import STATISTICS, Result, Statistic, markdown, mean_ratio, ratio

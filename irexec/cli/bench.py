@@ -1,0 +1,78 @@
+"""irexec bench"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+import click
+
+from irexec.analysis.text_table import amount
+from irexec.cli import render
+from irexec.cli.progress import progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.tools.bench import OTHERS, BenchOptions, BenchReport, EngineResult
+from irexec.tools.bench import bench as measure
+from irexec.tools.input_sources import parse_input_source
+
+_LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
+    ("median", lambda one: f"{one.p50:.3f} ms"),
+    ("minimum", lambda one: f"{one.minimum:.3f} ms"),
+    ("90 % within", lambda one: f"{one.p90:.3f} ms"),
+    ("99 % within", lambda one: f"{one.p99:.3f} ms"),
+    ("runs per second", lambda one: f"{one.throughput:.1f}"),
+    ("load and compile", lambda one: f"{one.load:.1f} ms"),
+    ("first run", lambda one: f"{one.first:.1f} ms"),
+    ("peak memory", lambda one: amount(one.peak_bytes)),
+)
+
+
+@click.command(short_help="Measure how fast an .xml runs.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
+)
+@click.option("--bin", "weights", type=click.Path(), help="The weights, if not beside the model under the same name.")
+@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
+@click.option("--runs", type=click.IntRange(1), default=50, show_default=True, help="How many runs of each engine are measured.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads each engine uses; default: its own.")
+@click.option("--against", multiple=True, type=click.Choice(OTHERS), help="Measure this runtime too, if it is installed; may be repeated.")
+@click.option("--onnx", type=click.Path(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
+def bench(
+    model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
+    against: tuple[str, ...], onnx: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure how fast MODEL (an .xml) runs: latency, throughput, load and compile time, and peak memory.
+
+    \b
+    irexec bench model.xml
+    irexec bench model.xml --threads 1 --against openvino
+    irexec bench model.xml --shape "x[8,3,224,224]" --runs 200
+
+    Each engine has a process of its own. They run in turns, a few runs at a time, so that what else the machine does falls on
+    all of them. OpenVINO computes in f32 as irexec does.
+    """
+    others = tuple(dict.fromkeys(against))
+    if onnx is not None and "onnxruntime" not in others:
+        raise click.UsageError("--onnx is for --against onnxruntime, which is not given")
+    sources = [parse_input_source(text) for text in inputs]
+    options = BenchOptions(weights, shapes_by_input(shapes, "--shape"), seed, runs, threads, others, onnx)
+    with progress_bar(f"measuring {model}", runs * (1 + len(others))) as advance:
+        report = measure(model, sources, options, render.note_line, advance)
+    if as_json:
+        render.as_json({"model": model, **asdict(report)})
+    else:
+        _show(report)
+
+
+def _show(report: BenchReport) -> None:
+    names = [f"{one.engine} {one.version.split('-')[0]}" for one in report.engines]
+    render.table(("", *names), [(title, *map(cell, report.engines)) for title, cell in _LINES], right=range(1, len(names) + 1))
+    render.line()
+    inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in report.shapes.items())
+    threads = "the default number of threads" if report.threads is None else f"{report.threads} thread{'' if report.threads == 1 else 's'}"
+    render.line(f"{report.runs} runs with {threads}{f', inputs {inputs}' if inputs else ''}")
+    for one in report.engines[1:]:
+        render.line(f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)")
