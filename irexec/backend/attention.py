@@ -20,8 +20,11 @@ from irexec.reference.softmax import score_scale
 # Bytes of scores that a block computes at once.
 _SCORES = 1 << 19
 
+# Rows and columns of a tile at most.
+_LONGEST = 144
+
 # Nanoseconds of work that are worth a block of their own.
-_WORTH_A_BLOCK = 200_000
+_WORTH_A_BLOCK = 400_000
 
 # Nanoseconds of Python and of NumPy's dispatch for one group of scores.
 _OVERHEAD = 15_000
@@ -174,11 +177,11 @@ class TiledAttention(Kernel):
 
     def __init__(self, task: Task, sizes: _Sizes) -> None:
         self.task, self.sizes = task, sizes
-        longest = max(16, min(128, math.isqrt(UNPACKED_LIMIT // max(sizes.width, sizes.values))))
-        self._tiles = -(-sizes.columns // longest)
-        self._tile = -(-sizes.columns // self._tiles)
-        row_tiles = -(-sizes.rows // longest)
+        limit = UNPACKED_LIMIT // max(sizes.width, sizes.values)
+        row_tiles = -(-sizes.rows // max(16, min(_LONGEST, 2 * math.isqrt(limit // 2))))
         self._rows = -(-sizes.rows // row_tiles)
+        self._tiles = -(-sizes.columns // max(16, min(_LONGEST, limit // self._rows)))
+        self._tile = -(-sizes.columns // self._tiles)
         elements = sizes.rows * sizes.columns
         one = elements * (2 * (sizes.width + sizes.values) / 105 + 0.85) * (1 + 16 / self._rows)
         one += TRANSPOSED_COPY * (sizes.rows * sizes.width + sizes.columns * (sizes.width + sizes.values) / 2)
@@ -251,7 +254,8 @@ class TiledAttention(Kernel):
                 result += np.add.reduce(parts, -3)
             scratch.release(mark)
         low, high = _SAFE_TOTALS
-        if not (total.min() > low and total.max() < high and np.isfinite(result.sum())):
+        values = result.reshape(-1)
+        if not (total.min() > low and total.max() < high and np.isfinite(np.dot(values, values))):
             return False
         np.divide(result, total.swapaxes(-1, -2), out=out[block.part])
         return True

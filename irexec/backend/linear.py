@@ -21,7 +21,7 @@ from irexec.backend.product_cost import COPY, TRANSPOSED_COPY, UNPACKED_LIMIT, p
 from irexec.backend.scratch import Scratch
 
 # Elements to which the chain is applied at once.
-_CHAINED = 1 << 16
+_CHAINED = 1 << 14
 
 # Features that are transposed at once.
 _TRANSPOSED = 128
@@ -170,7 +170,11 @@ class LinearKernel(Kernel):
         assert dtype is not None
         chain = task.chain if task.chain is None or task.chain.result == dtype else None
         self.task, self.geometry, self.weights, self.dtype = task, geometry, weights, dtype
-        self.epilogue = Epilogue(chain, task.output_shape(), geometry.groups)
+        # The chain works on blocks in the order in which they lie in memory.
+        self._by_features = geometry.contiguous == 1
+        sheets, tokens, features = geometry.groups
+        groups = (sheets, features, tokens) if self._by_features else geometry.groups
+        self.epilogue = Epilogue(chain, task.output_shape(), groups)
         self.blocks = self._cut(task.threads)
         self.weights_cost = weights.cost * geometry.features * geometry.inner * len({(b.sheet, b.tokens.start) for b in self.blocks})
         block = self.blocks[0]
@@ -244,14 +248,12 @@ class LinearKernel(Kernel):
         """Apply the chain to a block of ``target``, in pieces that stay in cache."""
         if self.epilogue.chain is None:
             return
-        sheet = slice(block.sheet, block.sheet + 1)
-        by_tokens = target.strides[1] >= target.strides[2]
-        along, across = (block.tokens, block.features) if by_tokens else (block.features, block.tokens)
-        step = max(1, _CHAINED // (across.stop - across.start))
-        for start in range(along.start, along.stop, step):
-            piece = slice(start, min(start + step, along.stop))
-            region = (sheet, piece, across) if by_tokens else (sheet, across, piece)
-            self.epilogue.run(scratch, target[region], operands, region)
+        rows, columns = (block.features, block.tokens) if self._by_features else (block.tokens, block.features)
+        sheet, array = slice(block.sheet, block.sheet + 1), target.swapaxes(1, 2) if self._by_features else target
+        step = max(1, _CHAINED // (columns.stop - columns.start))
+        for start in range(rows.start, rows.stop, step):
+            region = sheet, slice(start, min(start + step, rows.stop)), columns
+            self.epilogue.run(scratch, array[region], operands, region)
 
 
 class DirectLinear(LinearKernel):

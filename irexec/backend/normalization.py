@@ -22,6 +22,9 @@ from irexec.schema.axes import normalize_axes
 # Elements that are normalized at once.
 _CACHED = 1 << 16
 
+# Columns that are normalized together, if there are so many.
+_SHORTEST = 256
+
 # Sums of more elements are computed in pairs, for their accuracy.
 _LONG_SUM = 8192
 
@@ -258,7 +261,8 @@ class ColumnNormalization(_Normalization):
     def __init__(self, task: Task, groups: Groups, formula: Formula, width: int = 1) -> None:
         shape = task.shape(0)
         length, columns = (math.prod(shape[axis] for axis in group) for group in groups[1:])
-        wanted = max(64, _CACHED // length)
+        # Short pieces of rows cost more than what leaves the nearest cache.
+        wanted = max(_SHORTEST, 4 * _CACHED // length)
         self._width = width
         super().__init__(task, groups, formula, (1, length, max(width, min(columns, wanted) // width * width)), _COLUMN_COST)
 
