@@ -25,7 +25,7 @@ from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
 # Bytes of column sums that a block works on; they stay in the L2 cache.
-_CACHED = 1 << 20
+_CACHED = 768 << 10
 _LONGEST_TILE = 16
 # Nanoseconds: of a call of a NumPy function, of one product in a batch, of one inner loop of an addition, of an added, copied,
 # transposed element.
