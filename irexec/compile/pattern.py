@@ -107,12 +107,15 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Named(Pattern):
-    """Any value, the same wherever the name occurs."""
+    """Any value, or any constant, the same wherever the name occurs."""
 
     name: str
+    constant: bool = False
 
     def match(self, value: Value, found: Match) -> Found:
         bound = found.values.get(self.name)
+        if self.constant and value.constant is None:
+            return
         if bound is None:
             yield replace(found, values=found.values | {self.name: value})
         elif bound is value:
@@ -225,13 +228,16 @@ class Sum(Pattern):
             yield from _match_terms(self.number, self.terms, (number, terms, operations), found)
 
 
-def value(name: str) -> Pattern:
-    """Any value."""
-    return Named(name)
+def value(name: str, *, constant: bool = False) -> Pattern:
+    """Any value; any constant, however large, if ``constant``."""
+    return Named(name, constant)
 
 
 def number(name: str) -> Pattern:
-    """Any constant of one element; as a factor of a product or a term of a sum it is their only number."""
+    """Any constant of one element.
+
+    As a factor or a term it stands for the number of the whole product or sum: 1 or 0 where there is none.
+    """
     return Constant(name=name)
 
 

@@ -19,8 +19,8 @@ from irexec.ir.constants import Constant
 SMALLEST = 1 << 12
 """Elements of a constant that is worth being kept compressed."""
 
-_CONVERTED = call("Convert", value("stored"))
-_ZERO, _SCALE = (either(call("Convert", value(name)), value(name)) for name in ("zero point", "scale"))
+_CONVERTED = call("Convert", value("stored", constant=True))
+_ZERO, _SCALE = (either(call("Convert", part), part) for part in (value(name, constant=True) for name in ("zero point", "scale")))
 _SCALED = call("Multiply", either(call("Subtract", _CONVERTED, _ZERO), _CONVERTED), _SCALE)
 _SHAPED = either(call("Reshape", _SCALED, value("shape")), _SCALED)
 _WEIGHTS = either(call("Convert", _SHAPED), _SHAPED)
@@ -32,35 +32,38 @@ def recognise_compressed_weights(graph: Graph, rewriting: Rewriting) -> None:
 
 
 def _compressed(found: Replacement) -> Value | str:
-    parts = {name: found.match.values[name] for name in ("stored", "zero point", "scale") if name in found.match.values}
-    sources = {name: part.constant for name, part in parts.items() if part.constant is not None}
-    packed = sources["stored"].raw if "stored" in sources else None
-    reason = _obstacle(found, packed, len(sources) == len(parts))
-    if reason is not None or packed is None:
-        return reason or "its values are not constants"
-    shape = tuple(int(size) for size in found.root.output.fact.shape or ())  # type: ignore[arg-type]
-    computed = next(one for one in found.match.operations if one.type == "Multiply").output.fact.element
+    sources = {name: part.constant for name, part in found.match.values.items() if part.constant is not None}
+    packed, root = sources["stored"].raw, found.root.output
+    if packed is None:
+        return "its values are computed"
+    reason = _obstacle(found, packed)
+    if reason is not None:
+        return reason
+    shape = tuple(int(size) for size in root.fact.shape or ())  # type: ignore[arg-type]
+    computed = _scaled(found).fact.element
 
     def make() -> CompressedSource:
         zero_point = sources["zero point"].array() if "zero point" in sources else None
         return CompressedSource(packed, zero_point, sources["scale"].array(), shape, computed or F32)
 
     key = ("compressed weights", shape, computed)
-    return constant_value(found.rewriting.constants.share(key, tuple(sources.values()), make), found.root.output.name)
+    return constant_value(found.rewriting.constants.share(key, tuple(sources.values()), make), root.name)
 
 
-def _obstacle(found: Replacement, packed: Constant | None, constant: bool) -> str | None:
+def _scaled(found: Replacement) -> Value:
+    return next(one.output for one in found.match.operations if one.type == "Multiply")
+
+
+def _obstacle(found: Replacement, packed: Constant) -> str | None:
     """Why the weights are computed as every other constant; None if they can stay compressed."""
-    if not constant or packed is None:
-        return "its values are not constants"
+    scaled = _scaled(found).fact
     if packed.element not in (I4, U4, I8, U8):
         return f"values of {packed.element} are not decompressed by blocks"
     if packed.count < SMALLEST:
         return f"{packed.count} elements are too few"
-    scaled = next(one for one in found.match.operations if one.type == "Multiply")
-    if scaled.output.fact.element not in (F16, F32):
-        return f"it is scaled in {scaled.output.fact.element}"
-    if scaled.output.fact.shape != packed.shape or not found.root.output.fact.is_static:
+    if scaled.element not in (F16, F32):
+        return f"it is scaled in {scaled.element}"
+    if scaled.shape != packed.shape or not found.root.output.fact.is_static:
         return "scale or zero point enlarge it"
     shapes = [found.match[name].fact.shape for name in ("zero point", "scale") if name in found.match.values]
     if any(shape is None or math.prod(shape) > packed.count // 4 for shape in shapes):  # type: ignore[arg-type]
