@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of
+from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of, strided
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import region, region_in_phases
+from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.products import multiply, product_cost
 from irexec.backend.scratch import Scratch
-from irexec.reference.windows import effective_kernel_size, windows
+from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
 
 # Bytes of columns that leave room for the result in the second-level cache, and what a block may take at most.
 _COLUMNS = 1 << 20
@@ -34,6 +35,7 @@ class Columns(Kernel):
     def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:
         g = self.geometry = geometry
         self.channels_last = channels_last
+        self.in_phases = not channels_last and g.windows.strides[-1] > 1 and g.windows.kernel[-1] > 1
         self.output = Output(task, g.computed)
         make = channels_last_matrix if channels_last else _matrix
         shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
@@ -43,6 +45,7 @@ class Columns(Kernel):
         self.splits = True
         self.algorithm = "columns, channels last" if channels_last else "columns"
         self.blocks = blocks_of(g.windows.counts, _block_pixels(g, task.threads))
+        self.spans = [pixels_of(block, g.windows.counts) for block in self.blocks]
         self.cost = _cost(g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks))
         self.workspace = self._workspace()
 
@@ -63,17 +66,16 @@ class Columns(Kernel):
         g = self.geometry
         packed = self.weights.packed(inputs[1])
         out = self.output.bind(outputs[0], inputs, packed.spread)
-        x, counts = inputs[0], g.windows.counts
+        x = inputs[0]
         rows = packed.array.shape[1]
         channels = slice(0, g.groups * rows)
 
         def block(index: int, scratch: Scratch) -> None:
             image, number = divmod(index, len(self.blocks))
-            where = self.blocks[number]
-            pixels = pixels_of(where, counts)
+            pixels = self.spans[number]
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            columns = self._columns(scratch, x[image], where)
+            columns = self._columns(scratch, x[image], number)
             if g.groups == 1:
                 multiply(packed.array[0], columns[0], result)
             else:
@@ -84,44 +86,58 @@ class Columns(Kernel):
         context.parallel(g.images * len(self.blocks), block)
         out.end()
 
-    def _columns(self, scratch: Scratch, image: np.ndarray, where: Slices) -> np.ndarray:
+    @functools.cached_property
+    def regions(self) -> list[Region]:
+        """What each block reads. The last axis is rounded up to a multiple of the stride."""
+        g, stride = self.geometry, self.geometry.windows.strides[-1] if self.in_phases else 1
+        found = []
+        for where in self.blocks:
+            begins, sizes = _read(g, where)
+            found.append(Region(g.sizes, begins, (*sizes[:-1], -(-sizes[-1] // stride) * stride)))
+        return found
+
+    def _columns(self, scratch: Scratch, image: np.ndarray, number: int) -> np.ndarray:
         """The windows of a block as (groups, depth, pixels)."""
         g, w = self.geometry, self.geometry.windows
-        lengths = [part.stop - part.start for part in where]
-        begins, sizes = _read(g, where)
-        rank = len(lengths)
+        lengths = [part.stop - part.start for part in self.blocks[number]]
+        rank, area = len(lengths), self.regions[number]
         if self.channels_last:
-            return self._channels_last_columns(scratch, image, begins, sizes, lengths)
+            return self._channels_last_columns(scratch, image, area, lengths)
         columns = scratch.take((len(image), *w.kernel, *lengths), g.computed)
         mark = scratch.mark()
-        points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
-        if w.strides[-1] == 1 or w.kernel[-1] == 1:
-            data = region(scratch, image, begins, sizes, g.computed, False)
-            np.copyto(columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
-        else:
-            stride = w.strides[-1]
-            phases = region_in_phases(scratch, image, begins, sizes, g.computed, stride)
+        if self.in_phases:
+            phases = area.in_phases(scratch, image, g.computed, w.strides[-1])
             for tap in range(w.kernel[-1]):
-                offset, remainder = divmod(tap * w.dilations[-1], stride)
-                data = phases[..., remainder, offset : offset + lengths[-1]]
-                view = windows(data, (*w.kernel[:-1], 1), (*w.strides[:-1], 1), w.dilations, lengths)
-                columns[(slice(None),) * rank + (slice(tap, tap + 1),)] = view.transpose(points_first)
+                view = _phase_windows(phases, w, tap, lengths)
+                columns[(slice(None),) * rank + (tap,)] = view
+        else:
+            data = area.of(scratch, image, g.computed, False)
+            points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
+            np.copyto(columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
         scratch.release(mark)
         return columns.reshape(g.groups, g.depth, math.prod(lengths))
 
-    def _channels_last_columns(
-        self, scratch: Scratch, image: np.ndarray, begins: Sequence[int], sizes: Sequence[int], lengths: Sequence[int]
-    ) -> np.ndarray:
+    def _channels_last_columns(self, scratch: Scratch, image: np.ndarray, area: Region, lengths: Sequence[int]) -> np.ndarray:
         g, w = self.geometry, self.geometry.windows
         rank, pixels = len(lengths), math.prod(lengths)
         columns = scratch.take((g.groups, *lengths, *w.kernel, g.inputs), g.computed)
         mark = scratch.mark()
-        data = region(scratch, image, begins, sizes, g.computed, True)
+        data = area.of(scratch, image, g.computed, True)
         view = windows(data, w.kernel, w.strides, w.dilations, lengths)
         by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
         np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
         scratch.release(mark)
         return columns.reshape(g.groups, pixels, g.depth).swapaxes(1, 2)
+
+
+def _phase_windows(phases: np.ndarray, w: SlidingWindows, tap: int, lengths: Sequence[int]) -> np.ndarray:
+    """The values that one tap of the last axis meets, as (C, kernel without its last axis..., lengths...)."""
+    offset, remainder = divmod(tap * w.dilations[-1], w.strides[-1])
+    channel, *rows, phase, item = phases.strides
+    shape = (len(phases), *w.kernel[:-1], *lengths)
+    points = (row * dilation for row, dilation in zip(rows, w.dilations[:-1], strict=True))
+    steps = (row * stride for row, stride in zip(rows, w.strides[:-1], strict=True))
+    return strided(phases, shape, (channel, *points, *steps, item), remainder * phase + offset * item)
 
 
 def _matrix(weights: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -45,22 +46,22 @@ class Geometry:
         groups, outputs, inputs, *kernel = filter if grouped else (1, *filter)
         return Geometry(dtype, images, groups, outputs, inputs, tuple(sizes), attributes.windows(sizes, kernel))
 
-    @property
+    @functools.cached_property
     def computed(self) -> np.dtype:
         """The type to compute in."""
         return widened(self.dtype)
 
-    @property
+    @functools.cached_property
     def points(self) -> int:
         """Of the kernel."""
         return math.prod(self.windows.kernel)
 
-    @property
+    @functools.cached_property
     def depth(self) -> int:
         """Products that are summed for one value of the result."""
         return self.inputs * self.points
 
-    @property
+    @functools.cached_property
     def pixels(self) -> int:
         """Of one image of the result."""
         return math.prod(self.windows.counts)
@@ -118,8 +119,21 @@ def pixels_of(block: Slices, counts: Sequence[int]) -> slice:
     return slice(first, first + math.prod(part.stop - part.start for part in block))
 
 
+def channels_last_order(rank: int) -> Order:
+    """The order of (N, C, spatial...) whose channels are innermost."""
+    return (0, *range(2, rank), 1)
+
+
+_LAST = {rank: channels_last_order(rank) for rank in range(2, 8)}
+
+
 def flat_pixels(x: np.ndarray) -> np.ndarray | None:
     """(N, C, spatial...) as the view (N, C, pixels); None if the spatial axes do not lie in memory as one."""
+    if x.flags.c_contiguous:
+        return x.reshape(x.shape[0], x.shape[1], -1)
+    last = x.transpose(_LAST[x.ndim]) if x.ndim in _LAST else x
+    if last.flags.c_contiguous:
+        return last.reshape(x.shape[0], -1, x.shape[1]).swapaxes(1, 2)
     stride, expected = x.itemsize, None
     for size, step in zip(reversed(x.shape[2:]), reversed(x.strides[2:]), strict=True):
         if size == 1:
@@ -133,6 +147,12 @@ def flat_pixels(x: np.ndarray) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(x, shape, (*x.strides[:2], stride))
 
 
+def strided(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> np.ndarray:
+    """A view of a C-contiguous array from ``offset`` bytes on; NumPy's as_strided takes several microseconds."""
+    return np.ndarray(shape, x.dtype, x, offset, strides)
+
+
 def is_matrix(x: np.ndarray) -> bool:
     """Whether BLAS takes the two-dimensional array as it is."""
-    return any(x.strides[inner] == x.itemsize and x.strides[outer] >= x.shape[inner] * x.itemsize for inner, outer in ((1, 0), (0, 1)))
+    (rows, columns), (down, across), item = x.shape, x.strides, x.itemsize
+    return (across == item and down >= columns * item) or (down == item and across >= rows * item)

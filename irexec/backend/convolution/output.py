@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from irexec.backend.chain import Epilogue, part, run_block
-from irexec.backend.convolution.geometry import flat_pixels, is_channels_last, is_matrix, split
+from irexec.backend.chain import Epilogue, has_short_rows, merged, run_block
+from irexec.backend.convolution.geometry import flat_pixels, is_channels_last, is_matrix
 from irexec.backend.kernel import Task
 from irexec.backend.scratch import Scratch
 
@@ -18,6 +19,8 @@ _CHAINED = 3 << 14
 class Output:
     """The result of a task (N, C, spatial...), with the chain that follows.
 
+    A block is a matrix: (channels, pixels) for the kernel, and for the chain the same or, channels last, its transpose.
+
     Args:
         task: of any convolution.
         computed: the type that blocks are computed in.
@@ -25,41 +28,53 @@ class Output:
 
     def __init__(self, task: Task, computed: np.dtype) -> None:
         self.shape = task.output_shape()
-        self.computed = computed
+        self.channels, self.pixels = self.shape[1], math.prod(self.shape[2:])
+        self.computed, self.chain = computed, task.chain
         self.channels_last = is_channels_last(task.output_orders[0] if task.output_orders else None)
-        self.chain = task.chain
-        self.operands = len(task.inputs)
-        pixels = tuple(range(2, len(self.shape)))
-        self.epilogue = Epilogue(task.chain, self.shape, ((0,), pixels, (1,)) if self.channels_last else ((0,), (1,), pixels))
+        self.first_operand = len(task.inputs)
+        spatial = tuple(range(2, len(self.shape)))
+        self.groups = ((0,), spatial, (1,)) if self.channels_last else ((0,), (1,), spatial)
+        self._epilogue = Epilogue(task.chain, self.shape, self.groups)
+        self._ranked = [(1,) * (len(self.shape) - len(fact.shape or ())) + (fact.shape or ()) for fact in task.operands]
+        dtype = np.dtype(task.outputs[0].element.carrier) if task.outputs[0].element is not None else computed
+        # Whether the chain may run where the block was computed, and whether that may be the result itself.
+        self.in_place = self.chain is None or self.chain.dtype == self.chain.result == computed
+        self.is_same = self.in_place and dtype == computed
 
     def workspace(self, channels: int, pixels: int) -> int:
         """Bytes of scratch for a block of this size, in the worst case."""
         elements, row = channels * pixels, channels if self.channels_last else pixels
         chained = min(elements, max(_CHAINED, row))
-        block = elements * self.computed.itemsize
-        return self.epilogue.workspace(chained) + block + 8 * chained * len(self.epilogue_operands) + 256
-
-    @property
-    def epilogue_operands(self) -> range:
-        """The indexes of the chain's inputs other than the result."""
-        return range(1, self.chain.inputs) if self.chain is not None else range(0)
+        whole = sum(shape == self.shape for shape in self._ranked)
+        return self._epilogue.workspace(chained) + elements * self.computed.itemsize * (1 + whole) + 8 * chained + 256
 
     def bind(self, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None) -> BoundOutput:
         """For one run. ``inputs`` are all that the kernel was given; ``spread`` is for each channel the computed one that it equals."""
-        return BoundOutput(self, out, self.epilogue.bind(inputs[self.operands :]), spread)
+        operands = [self._operand(x, shape) for x, shape in zip(inputs[self.first_operand :], self._ranked, strict=False)]
+        return BoundOutput(self, out, operands, spread)
+
+    def _operand(self, operand: np.ndarray, ranked: Sequence[object]) -> np.ndarray:
+        """An operand of the chain as matrices: (N or 1, ...) with axes as blocks have them, each of size 1 or full."""
+        if operand.size == 1:
+            return operand.reshape(1, 1, 1)
+        if operand.size == self.channels and ranked[1] == self.channels:
+            return operand.reshape((1, 1, -1) if self.channels_last else (1, -1, 1))
+        if operand.shape == self.shape:
+            flat = flat_pixels(operand)
+            if flat is not None:
+                return flat.swapaxes(1, 2) if self.channels_last else flat
+        return merged(operand, self.shape, self.groups)
 
 
 class BoundOutput:
-    """The array of one run. Blocks are (channels, pixels)."""
+    """The array of one run."""
 
     def __init__(self, output: Output, out: np.ndarray, operands: Sequence[np.ndarray], spread: np.ndarray | None) -> None:
         self._output, self._out, self._operands, self._spread = output, out, operands, spread
         flat = flat_pixels(out)
         self._copy = None if flat is not None else np.empty(out.shape, out.dtype)
         self._flat = flat if flat is not None else self._copy.reshape(*out.shape[:2], -1)  # type: ignore[union-attr]
-        chain = output.chain
-        same = out.dtype == output.computed and (chain is None or chain.dtype == chain.result == out.dtype)
-        self._direct = same and spread is None and is_matrix(self._flat[0])
+        self._direct = output.is_same and spread is None and is_matrix(self._flat[0])
 
     def block(self, scratch: Scratch, image: int, channels: slice, pixels: slice) -> np.ndarray:
         """The array to write the block to; ``finish`` gets it back."""
@@ -72,49 +87,81 @@ class BoundOutput:
 
     def _is_direct(self, channels: slice, pixels: slice) -> bool:
         """Whether a block is computed in the result itself: NumPy's functions are slow on short rows that do not follow each other."""
-        if not self._direct or self._output.chain is None:
+        o = self._output
+        if not self._direct or o.chain is None:
             return self._direct
-        axis, within = (1, channels) if self._output.channels_last else (2, pixels)
-        return within.stop - within.start == self._flat.shape[axis]
+        return channels.stop - channels.start == o.channels if o.channels_last else pixels.stop - pixels.start == o.pixels
 
     def finish(self, scratch: Scratch, block: np.ndarray, image: int, channels: slice, pixels: slice) -> None:
         """Run the chain on a block, and see that it is in the result."""
+        o = self._output
+        is_direct = self._is_direct(channels, pixels)
         if self._spread is not None:
-            block, channels = block[self._spread], slice(0, len(self._spread))
-        out = self._flat[image : image + 1, channels, pixels]
-        values, region = block[None], [slice(image, image + 1), channels, pixels]
-        if self._output.channels_last:
-            out, values, region = out.swapaxes(1, 2), values.swapaxes(1, 2), [region[0], pixels, channels]
-        if self._output.chain is not None:
-            operands = [part(operand, region) for operand in self._operands]
-            for some in split(out.shape[1], max(1, _CHAINED // out.shape[2])):
-                pieces = [operand[:, some] if operand.shape[1] > 1 else operand for operand in operands]
-                self._chain(scratch, out[:, some], values[:, some], pieces)
-        elif not self._direct:
-            np.copyto(out, values, casting="unsafe")
+            block, channels = block[self._spread], slice(0, o.channels)
+        if o.chain is None:
+            if not is_direct:
+                np.copyto(self._flat[image, channels, pixels], block, casting="unsafe")
+            return
+        outer, inner = (pixels, channels) if o.channels_last else (channels, pixels)
+        values = block.T if o.channels_last else block
+        operands = [_part(operand, image, outer, inner) for operand in self._operands]
+        if o.in_place:
+            self._run_in_place(scratch, values, operands)
+        if not (o.in_place and is_direct):
+            out = self._flat[image, channels, pixels]
+            out = out.T if o.channels_last else out
+            if o.in_place:
+                np.copyto(out, values, casting="unsafe")
+            else:
+                self._run_into(scratch, out, values, operands)
 
-    def _chain(self, scratch: Scratch, out: np.ndarray, values: np.ndarray, operands: Sequence[np.ndarray]) -> None:
-        """Run the chain on ``values``, which may be ``out``."""
+    def _run_in_place(self, scratch: Scratch, values: np.ndarray, operands: Sequence[np.ndarray]) -> None:
         chain = self._output.chain
         assert chain is not None
-        mark = scratch.mark()
-        if values.dtype != chain.dtype:
-            rounded = scratch.take(values.shape, chain.dtype)
-            np.copyto(rounded, values, casting="unsafe")
-            values = rounded
-        gathered = [_gathered(scratch, operand, out.shape) for operand in operands]
-        if values.dtype == chain.result:
-            run_block(chain, scratch, values, [values, *gathered], 0)
-            if not np.may_share_memory(values, out):
-                np.copyto(out, values, casting="unsafe")
+        operands = [_gathered(scratch, operand, values.shape) for operand in operands]
+        if has_short_rows(values):
+            run_block(chain, scratch, values, [values, *operands], 0)
+        elif values.size <= _CHAINED:
+            chain.run(scratch, values, [values, *operands], 0)
         else:
-            run_block(chain, scratch, out, [values, *gathered])
-        scratch.release(mark)
+            chain.run_blocks(scratch, ((piece, [piece, *others]) for piece, others in _pieces(values, operands)), 0)
+
+    def _run_into(self, scratch: Scratch, out: np.ndarray, values: np.ndarray, operands: Sequence[np.ndarray]) -> None:
+        """For a chain of another type than the block, or that changes it. What it begins with is rounded first."""
+        chain = self._output.chain
+        assert chain is not None
+        for piece, (part, *others) in _pieces(out, [values, *operands]):
+            mark = scratch.mark()
+            rounded = part
+            if part.dtype != chain.dtype:
+                rounded = scratch.take(part.shape, chain.dtype)
+                np.copyto(rounded, part, casting="unsafe")
+            chain.run(scratch, piece, [rounded, *others])
+            scratch.release(mark)
 
     def end(self) -> None:
         """After the last block."""
         if self._copy is not None:
             np.copyto(self._out, self._copy)
+
+
+def _part(operand: np.ndarray, image: int, outer: slice, inner: slice) -> np.ndarray:
+    """What a block needs of an operand; axes of size 1 are kept whole."""
+    matrix = operand[image if operand.shape[0] > 1 else 0]
+    rows, columns = matrix.shape
+    if rows > 1 and outer.stop - outer.start < rows:
+        matrix = matrix[outer]
+    if columns > 1 and inner.stop - inner.start < columns:
+        matrix = matrix[:, inner]
+    return matrix
+
+
+def _pieces(out: np.ndarray, arguments: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Rows of ``out`` and what the arguments have for them, as many as a chain runs on at once."""
+    rows = max(1, _CHAINED // out.shape[1])
+    for first in range(0, out.shape[0], rows):
+        piece = out[first : first + rows]
+        yield piece, [argument[first : first + rows] if argument.shape[0] > 1 else argument for argument in arguments]
 
 
 def _gathered(scratch: Scratch, operand: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

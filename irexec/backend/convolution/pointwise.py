@@ -38,6 +38,7 @@ class Pointwise(Kernel):
         channels_last = is_channels_last(task.input_orders[0])
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
         self.pixels, self.channels = _block_sizes(g, self.output.channels_last, task.threads)
+        self.blocks = self._blocks(g.groups * g.outputs, g.groups > 1)
         self.cost = _cost(g, channels_last, self.output.channels_last)
         copied = g.groups * g.inputs * self.pixels * g.computed.itemsize
         self.workspace = self.output.workspace(self.channels, self.pixels) + copied + 256
@@ -45,27 +46,34 @@ class Pointwise(Kernel):
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
+    def _blocks(self, outputs: int, whole: bool) -> list[tuple[int, slice, slice]]:
+        """Image, channels and pixels of each block."""
+        g = self.geometry
+        channels = [slice(0, outputs)] if whole else split(outputs, self.channels)
+        return [(n, c, p) for n in range(g.images) for p in split(g.pixels, self.pixels) for c in channels]
+
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
+        matrix = packed.array
         out = self.output.bind(outputs[0], inputs, packed.spread)
         x = flat_pixels(inputs[0])
         if x is None:
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        rows = packed.array.shape[1]
-        whole = g.groups > 1 or packed.spread is not None
-        channels = [slice(0, g.groups * rows)] if whole else split(rows, self.channels)
-        blocks = [(n, c, p) for n in range(g.images) for p in split(g.pixels, self.pixels) for c in channels]
+        blocks = self.blocks if packed.spread is None else self._blocks(matrix.shape[1], True)
+        copies = x.dtype != g.computed or not is_matrix(x[0])
 
         def block(index: int, scratch: Scratch) -> None:
             image, some, pixels = blocks[index]
             result = out.block(scratch, image, some, pixels)
-            data = _compact(scratch, x[image, :, pixels], g.computed)
+            data = x[image, :, pixels]
+            if copies:
+                data = _copied(scratch, data, g.computed)
             if g.groups == 1:
-                multiply(packed.array[0, some], data, result)
+                multiply(matrix[0, some], data, result)
             else:
-                by_group = result.reshape(g.groups, rows, -1)
-                np.matmul(packed.array, data.reshape(g.groups, g.inputs, -1), out=by_group)
+                by_group = result.reshape(g.groups, matrix.shape[1], -1)
+                np.matmul(matrix, data.reshape(g.groups, g.inputs, -1), out=by_group)
             out.finish(scratch, result, image, some, pixels)
 
         context.parallel(len(blocks), block)
@@ -76,10 +84,7 @@ def _matrix(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(weights)
 
 
-def _compact(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """``data`` itself if BLAS takes it, else a copy."""
-    if data.dtype == dtype and is_matrix(data):
-        return data
+def _copied(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     copy = scratch.take(data.shape, dtype)
     np.copyto(copy, data)
     return copy

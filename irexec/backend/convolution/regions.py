@@ -8,66 +8,71 @@ import numpy as np
 
 from irexec.backend.scratch import Scratch
 
+Index = tuple[slice, ...]
 
-def region(
-    scratch: Scratch,
-    image: np.ndarray,
-    begins: Sequence[int],
-    sizes: Sequence[int],
-    dtype: np.dtype,
-    channels_last: bool,
-    copies: bool = False,
-) -> np.ndarray:
-    """``image`` (C, spatial...) from ``begins``, which may be negative, in ``sizes``, which may go beyond the end.
 
-    It is a view if the region lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose channels are
-    innermost if ``channels_last``.
+class Region:
+    """A part of images (C, spatial...) of certain sizes.
+
+    Args:
+        available: the spatial sizes of the images.
+        begins: where the region begins; it may be negative.
+        sizes: its sizes; it may go beyond the end.
     """
-    source, target, is_inside = _overlap(image.shape[1:], begins, sizes)
-    part = image[(slice(None), *source)]
-    if is_inside and image.dtype == dtype and not copies:
-        return part
-    if channels_last:
-        buffer = np.moveaxis(scratch.take((*sizes, len(image)), dtype), -1, 0)
-    else:
-        buffer = scratch.take((len(image), *sizes), dtype)
-    for axis, inner in enumerate(target, 1):
-        before = (slice(None),) * axis
-        buffer[(*before, slice(0, inner.start))] = 0
-        buffer[(*before, slice(inner.stop, None))] = 0
-    buffer[(slice(None), *target)] = part
-    return buffer
+
+    def __init__(self, available: Sequence[int], begins: Sequence[int], sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        source, target = [slice(None)], [slice(None)]
+        for have, begin, size in zip(available, begins, sizes, strict=True):
+            low = min(size, max(0, -begin))
+            high = max(low, min(size, have - begin))
+            source.append(slice(begin + low, begin + high))
+            target.append(slice(low, high))
+        # Where the region lies in the image, and where that is in the region.
+        self.source, self.target = tuple(source), tuple(target)
+        self.beyond = [index for axis, size in enumerate(sizes, 1) for index in _beyond(axis, self.target[axis], size)]
+
+    def of(self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, channels_last: bool, copies: bool = False) -> np.ndarray:
+        """The region (C, sizes...) of an image.
+
+        It is a view if it lies inside and the type is ``dtype``, unless ``copies``; else a contiguous copy, whose channels are
+        innermost if ``channels_last``.
+        """
+        part = image[self.source]
+        if not self.beyond and image.dtype == dtype and not copies:
+            return part
+        if channels_last:
+            buffer = scratch.take((*self.sizes, len(image)), dtype)
+            buffer = buffer.transpose(-1, *range(len(self.sizes)))
+        else:
+            buffer = scratch.take((len(image), *self.sizes), dtype)
+        for index in self.beyond:
+            buffer[index] = 0
+        buffer[self.target] = part
+        return buffer
+
+    def in_phases(self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, stride: int) -> np.ndarray:
+        """A copy with the last axis split by the remainder of its position: (C, sizes..., stride, size of the last axis / stride).
+
+        Windows that move by ``stride`` read contiguous memory of it. The last size must be a multiple of the stride.
+        """
+        buffer = scratch.take((len(image), *self.sizes[:-1], stride, self.sizes[-1] // stride), dtype)
+        if self.beyond:
+            buffer[...] = 0
+        inner, outer = self.target[-1], self.source[-1]
+        for remainder in range(stride):
+            first = inner.start + (remainder - inner.start) % stride
+            count = -(-(inner.stop - first) // stride)
+            if count > 0:
+                columns = slice(outer.start + first - inner.start, outer.stop, stride)
+                within = slice(first // stride, first // stride + count)
+                phase = buffer[..., remainder, :]
+                phase[(*self.target[:-1], within)] = image[(*self.source[:-1], columns)]
+        return buffer
 
 
-def region_in_phases(
-    scratch: Scratch, image: np.ndarray, begins: Sequence[int], sizes: Sequence[int], dtype: np.dtype, stride: int
-) -> np.ndarray:
-    """As ``region``, with the last axis split by the remainder of its position: (C, spatial..., stride, ceil(size / stride)).
-
-    Windows that move by ``stride`` read contiguous memory of it.
-    """
-    length = -(-sizes[-1] // stride)
-    buffer = scratch.take((len(image), *sizes[:-1], stride, length), dtype)
-    source, target, _ = _overlap(image.shape[1:], begins, (*sizes[:-1], length * stride))
-    if any(inner.start or inner.stop < size for inner, size in zip(target, (*sizes[:-1], length * stride), strict=True)):
-        buffer[...] = 0
-    for remainder in range(stride):
-        first = target[-1].start + (remainder - target[-1].start) % stride
-        count = -(-(target[-1].stop - first) // stride)
-        if count > 0:
-            columns = slice(source[-1].start + first - target[-1].start, source[-1].stop, stride)
-            within = slice(first // stride, first // stride + count)
-            buffer[(slice(None), *target[:-1], slice(remainder, remainder + 1), within)] = image[(slice(None), *source[:-1], None, columns)]
-    return buffer
-
-
-def _overlap(available: Sequence[int], begins: Sequence[int], sizes: Sequence[int]) -> tuple[list[slice], list[slice], bool]:
-    """Where the region lies in the image, where that is in the region, and whether all of it does."""
-    source, target, is_inside = [], [], True
-    for have, begin, size in zip(available, begins, sizes, strict=True):
-        low = min(size, max(0, -begin))
-        high = max(low, min(size, have - begin))
-        source.append(slice(begin + low, begin + high))
-        target.append(slice(low, high))
-        is_inside = is_inside and low == 0 and high == size
-    return source, target, is_inside
+def _beyond(axis: int, inside: slice, size: int) -> list[Index]:
+    """What of the region lies before and behind the image, along an axis."""
+    before = (slice(None),) * axis
+    parts = (slice(0, inside.start), slice(inside.stop, size))
+    return [(*before, part) for part in parts if part.start < part.stop]

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
+from irexec.backend.convolution.geometry import Geometry, is_channels_last, split, strided
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import region
+from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.scratch import Scratch
@@ -95,6 +94,15 @@ class Winograd(Kernel):
         elements = tiles * (g.inputs + g.outputs) + max(data + half, half + g.outputs * pixels)
         return elements * g.computed.itemsize + self.output.workspace(g.outputs, pixels) + 1024
 
+    @functools.cached_property
+    def regions(self) -> list[Region]:
+        """What each block reads."""
+        g, m = self.geometry, self.tile
+        top, left = g.windows.pads_begin
+        width = self.across * m + 2
+        sizes = ((part.start, part.stop - part.start) for part in self.rows)
+        return [Region(g.sizes, (first * m - top, -left), (down * m + 2, width)) for first, down in sizes]
+
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
 
@@ -113,7 +121,7 @@ class Winograd(Kernel):
             pixels = slice(first * width, last * width)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            multiplied = self._multiply(scratch, x[image], packed.array, part)
+            multiplied = self._multiply(scratch, x[image], packed.array, number)
             self._untransform(scratch, multiplied, last - first, result)
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
@@ -121,27 +129,25 @@ class Winograd(Kernel):
         context.parallel(g.images * len(self.rows), block)
         out.end()
 
-    def _multiply(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, part: slice) -> np.ndarray:
-        """The products of a part's tiles, as (points, points, rows of tiles, tiles, outputs)."""
+    def _multiply(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, number: int) -> np.ndarray:
+        """The products of a block's tiles, as (points, points, rows of tiles, tiles, outputs)."""
         g, m, points = self.geometry, self.tile, self.points
+        part = self.rows[number]
         down, across, channels = part.stop - part.start, self.across, g.inputs
         _, panels, _, panel = weights.shape
         multiplied = scratch.take((points * points, down * across, panels, panel), g.computed)
         mark = scratch.mark()
         spread = scratch.take((points, points, down, across, channels), g.computed)
         inner = scratch.mark()
-        top, left = g.windows.pads_begin
         width = across * m + 2
-        data = region(scratch, image, (part.start * m - top, -left), (down * m + 2, width), g.computed, channels_last=True, copies=True)
-        rows = np.moveaxis(data, 0, -1).reshape(down * m + 2, width * channels)
+        data = self.regions[number].of(scratch, image, g.computed, channels_last=True, copies=True)
         half = scratch.take((points, down, width * channels), g.computed)
         transform = _matrix(m, "input", g.computed)
-        row, item = rows.strides
-        tile_rows = as_strided(rows, (down, points, width * channels), (m * row, row, item), writeable=False)
+        item = g.computed.itemsize
+        pixel, row = channels * item, width * channels * item
+        tile_rows = strided(data.transpose(1, 2, 0), (down, points, width * channels), (m * row, row, item))
         np.matmul(transform, tile_rows, out=half.swapaxes(0, 1))
-        point, row, item = half.strides
-        pixel = channels * item
-        tiles = as_strided(half, (points, down, across, points, channels), (point, row, m * pixel, pixel, item), writeable=False)
+        tiles = strided(half, (points, down, across, points, channels), (down * row, row, m * pixel, pixel, item))
         np.matmul(transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
         scratch.release(inner)
         np.matmul(spread.reshape(points * points, 1, down * across, channels), weights, out=multiplied.swapaxes(1, 2))

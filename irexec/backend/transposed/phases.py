@@ -11,7 +11,7 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import region
+from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.products import multiply, product_cost
@@ -139,7 +139,8 @@ class PhaseColumns(Kernel):
         begins = [phase[0].first + first, *(axis.first for axis in phase[1:])]
         kernel = [len(axis.taps) for axis in phase]
         rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
-        data = region(scratch, image, begins, _sizes(phase, lengths[0]), g.computed, self.channels_last)
+        area = Region(g.sizes, begins, _sizes(phase, lengths[0]))
+        data = area.of(scratch, image, g.computed, self.channels_last)
         view = windows(data, kernel, (1,) * rank, [axis.step for axis in phase], lengths)
         if self.channels_last:
             columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)

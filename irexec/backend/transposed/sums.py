@@ -15,7 +15,7 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import region
+from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.products import multiply, product_cost
@@ -118,7 +118,8 @@ class TapSums(Kernel):
         if not self.phases:
             return
         read = self._read(rows.stop - rows.start)
-        data = region(scratch, image, [self.low[0] + rows.start, *self.low[1:]], read, g.computed, False)
+        area = Region(g.sizes, [self.low[0] + rows.start, *self.low[1:]], read)
+        data = area.of(scratch, image, g.computed, False)
         if not data.flags.c_contiguous:
             copy = scratch.take(data.shape, g.computed)
             np.copyto(copy, data)
