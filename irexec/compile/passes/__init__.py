@@ -11,12 +11,14 @@ from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
+from irexec.compile.passes.merge_transposes import merge_transposes
 from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_attention import recognise_attention
 from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
 from irexec.compile.passes.recognise_normalizations import recognise_normalizations
 from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.passes.remove_no_ops import remove_no_ops
+from irexec.compile.passes.sink_transposes import sink_transposes
 from irexec.compile.rewriting import Rewriting, bodies
 
 Rewrite = Callable[[Graph, Rewriting], None]
@@ -39,6 +41,8 @@ PASSES = (
     Pass("recognise activations", recognise_activations),
     Pass("recognise normalizations", recognise_normalizations),
     Pass("recognise attention", recognise_attention),
+    Pass("merge transposes", merge_transposes),
+    Pass("sink transposes", sink_transposes),
     Pass("fold scale and shift", fold_scale_and_shift),
     Pass("fuse element-wise chains", fuse_elementwise),
     Pass("choose layouts", choose_layouts),
