@@ -27,7 +27,7 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 )
 
 
-@click.command(short_help="Measure how fast an .xml runs.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
@@ -73,6 +73,6 @@ def _show(report: BenchReport) -> None:
     render.line()
     inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in report.shapes.items())
     threads = "the default number of threads" if report.threads is None else f"{report.threads} thread{'' if report.threads == 1 else 's'}"
-    render.line(f"{report.runs} runs with {threads}{f', inputs {inputs}' if inputs else ''}")
+    render.line(f"{report.runs} run{'' if report.runs == 1 else 's'} with {threads}{f', inputs {inputs}' if inputs else ''}")
     for one in report.engines[1:]:
         render.line(f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)")

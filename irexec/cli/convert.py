@@ -19,7 +19,7 @@ from irexec.ir.dims import PartialShape, shape_text
 from irexec.tools.verify import Verification, check_shapes, verify
 
 
-@click.command(short_help="Convert an ONNX model to IR.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The .xml to write; default: MODEL with the suffix .xml.")
 @click.option(

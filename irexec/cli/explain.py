@@ -11,7 +11,7 @@ from irexec.cli import render
 from irexec.ir.codes import CODES, Code
 
 
-@click.command(short_help="Explain a finding code of validate, such as IR103.")
+@click.command()
 @click.argument("names", metavar="[CODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def explain(names: tuple[str, ...], as_json: bool) -> None:

@@ -43,7 +43,7 @@ class Values(click.ParamType):
         return values
 
 
-@click.command(short_help="Run an .xml on arrays, images or generated values.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option(
     "-i",

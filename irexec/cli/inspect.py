@@ -23,7 +23,7 @@ from irexec.tools.plan import plan
 from irexec.tools.weights import WeightLine, weights
 
 
-@click.command(short_help="Show what an .xml consists of.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option("--bin", "weights_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
 @click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")

@@ -12,22 +12,15 @@ from typing import Any
 import click
 
 import irexec
-from irexec.cli import render
-from irexec.cli.bench import bench
-from irexec.cli.convert import convert
-from irexec.cli.explain import explain
-from irexec.cli.infer import infer
-from irexec.cli.inspect import inspect
-from irexec.cli.ops import ops
-from irexec.cli.profile import profile
-from irexec.cli.validate import validate
+from irexec.cli import streams
+from irexec.cli.commands import Commands
 from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
-from irexec.startup import INTERRUPTED, raise_on_interrupt
+from irexec.startup import INTERRUPTED
 
 FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL = 1, 2, 3, 4, 70
 
 
-@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(irexec.__version__, prog_name="irexec")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
@@ -48,10 +41,6 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (infer, validate, explain, inspect, profile, bench, convert, ops):
-    cli.add_command(command)
-
-
 def main() -> None:
     """Run the command line and exit with its code; never a traceback without --debug."""
     for name in ("stdout", "stderr"):
@@ -59,9 +48,8 @@ def main() -> None:
             # It was closed before the interpreter started.
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     signal.signal(signal.SIGTERM, _terminated)
-    raise_on_interrupt()
     code = run(sys.argv[1:])
-    render.close()
+    streams.close()
     sys.exit(code)
 
 
@@ -77,7 +65,7 @@ def run(arguments: list[str]) -> int:
     try:
         words = [word for word in arguments if word != "--debug"]
         code = cli.main(words or ["--help"], prog_name="irexec", standalone_mode=False)
-        render.flush()
+        streams.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -117,6 +105,9 @@ def _usage_message(error: click.ClickException) -> str:
 
 
 def _failed(error: BaseException, message: str, code: int, debug: bool, as_json: bool) -> int:
+    # Not before, since the libraries that format take longer to import than most commands without an error need.
+    from irexec.cli import render
+
     if debug:
         traceback.print_exception(error)
     render.error_line(message)

@@ -13,7 +13,7 @@ from irexec.cli.convert import onnx_support
 from irexec.tools.operations import Coverage, OperationLine, coverage, matching, supported, unsupported
 
 
-@click.command(short_help="List the operations that irexec runs.")
+@click.command()
 @click.argument("names", nargs=-1)
 @click.option(
     "--check", type=click.Path(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."

@@ -19,7 +19,7 @@ from irexec.tools.profile import profile as measure
 _FOR_RUNNING = ("inputs", "seed", "runs", "threads", "no_optimize", "trace")
 
 
-@click.command(short_help="Show where the time of an .xml goes.")
+@click.command()
 @click.argument("model", type=click.Path())
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."

@@ -13,82 +13,23 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
+from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.cli.tables import Column, layout, row_lines
 
 SCHEMA = 1
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
-_status: Status | None = None
-
-
-def _file(stderr: bool) -> TextIO:
-    return sys.stderr if stderr else sys.stdout
-
-
-def _put(text: str, stderr: bool = False) -> None:
-    """Write text as it is.
-
-    A reader that went away is not an error, so that the exit code stays true; neither is a full disk behind stderr, where it
-    could not be reported.
-
-    Raises:
-        OSError: stdout cannot be written.
-    """
-    with _paused():
-        # Not before: while progress is shown the streams are those of rich, which break lines.
-        file = _file(stderr)
-        try:
-            file.write(_encodable(text, file))
-            file.flush()
-        except OSError as error:
-            _discard(file)
-            if not stderr and not isinstance(error, BrokenPipeError):
-                raise OSError(error.errno, error.strerror, "stdout") from None
-
-
-def _discard(file: TextIO) -> None:
-    """Send what is left in the buffer to nowhere, so that the interpreter does not fail on it at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
-    except (OSError, ValueError):
-        # It has no file descriptor, such as a buffer in memory.
-        return
-
-
-def _encodable(text: str, file: TextIO) -> str:
-    """The text with escapes for the characters that the file's encoding lacks."""
-    encoding = file.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.encode(encoding, "backslashreplace").decode(encoding)
-    return text
 
 
 def _print(text: Text, stderr: bool = False) -> None:
     buffer = io.StringIO()
-    Console(file=buffer, highlight=False, force_terminal=_file(stderr).isatty()).print(text, soft_wrap=True)
-    _put(buffer.getvalue(), stderr)
-
-
-def flush() -> None:
-    """Write everything that is still in a buffer."""
-    _put("")
-
-
-def close() -> None:
-    """Write what is left, or drop it: the interpreter must find nothing that it could fail on at exit."""
-    for file in (sys.stdout, sys.stderr):
-        try:
-            file.flush()
-        except (OSError, ValueError):
-            _discard(file)
+    Console(file=buffer, highlight=False, force_terminal=file_of(stderr).isatty()).print(text, soft_wrap=True)
+    put(buffer.getvalue(), stderr)
 
 
 def line(text: str = "") -> None:
@@ -128,30 +69,13 @@ def _visible(text: str) -> str:
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show that work is going on: on stderr while the block lasts, and only where that is a terminal."""
-    global _status
     console = Console(file=sys.stderr, highlight=False)
     if not console.is_terminal or console.is_dumb_terminal:
         yield
         return
-    _status = console.status(Text(_visible(text)))
-    try:
-        with _status:
-            yield
-    finally:
-        _status = None
-
-
-@contextmanager
-def _paused() -> Iterator[None]:
-    """The line of ``progress`` is not shown while the block lasts."""
-    if _status is None:
+    status = console.status(Text(_visible(text)))
+    with showing(status), status:
         yield
-        return
-    _status.stop()
-    try:
-        yield
-    finally:
-        _status.start()
 
 
 def table(
@@ -185,7 +109,7 @@ def table(
         used = [i for i in range(len(headers)) if any(row[i] for row in cells)]
         headers, columns = [headers[i] for i in used], [columns[i] for i in used]
         cells = [[row[i] for i in used] for row in cells]
-    utf = _encodable("─…", sys.stdout) == "─…"
+    utf = encodable("─…", sys.stdout) == "─…"
     bands = layout(columns, cells, _width())
     lines = [] if title is None else [Text(_visible(title))]
     lines += [_assembled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
@@ -234,7 +158,7 @@ def number(value: float) -> str:
 
 def as_json(document: dict[str, Any]) -> None:
     """A JSON document with its schema's version; NaN becomes null, infinities become text."""
-    _put(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    put(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def error_json(kind: str, message: str, code: int) -> None:

@@ -19,7 +19,7 @@ _ROWS = 500
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
-@click.command(short_help="Find everything that is wrong with an .xml, or with many.")
+@click.command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--bin", "bin_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
 @click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")

@@ -121,7 +121,7 @@ def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch:
     text, _ = said(capsys, MODEL, "--runs", 1, "--against", "openvino", "--against", "onnxruntime", "--threads", 2)
     assert max(map(len, text.splitlines())) <= 80
     assert "openvino 2030.1.0 " in text
-    assert "1 runs with 2 threads, inputs image[1,1,8,8]" in text
+    assert "1 run with 2 threads, inputs image[1,1,8,8]" in text
     assert "openvino / irexec: " in text
 
 

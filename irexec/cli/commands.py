@@ -1,0 +1,43 @@
+"""The commands by name. A command is imported when it is called, so that the list of all of them takes no time."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from irexec.startup import raise_on_interrupt
+
+COMMANDS = {
+    "infer": "Run an .xml on arrays, images or generated values.",
+    "validate": "Find everything that is wrong with an .xml, or with many.",
+    "explain": "Explain a finding code of validate, such as IR103.",
+    "inspect": "Show what an .xml consists of, and what would run.",
+    "profile": "Show where the time of an .xml goes.",
+    "bench": "Measure how fast an .xml runs.",
+    "convert": "Convert an ONNX model to IR.",
+    "ops": "List the operations that irexec runs.",
+}
+"""What each command does. The module irexec.cli.NAME has the command NAME."""
+
+
+class Commands(click.Group):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in alphabetical order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"irexec.cli.{cmd_name}"), cmd_name)
+        # From here on there may be something to clean up.
+        raise_on_interrupt()
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands for --help, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
