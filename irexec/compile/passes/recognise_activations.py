@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 
 from irexec.compile.graph import Graph, Value
-from irexec.compile.pattern import Replacement, Rule, apply_rules, call, either, number, value
+from irexec.compile.pattern import call, either, number, value
 from irexec.compile.rewriting import Rewriting
+from irexec.compile.rules import Replacement, Rule, apply_rules
 
 x = value("x")
 _SHIFTED = either(

@@ -9,8 +9,9 @@ import numpy as np
 
 from irexec.backend.registry import candidates
 from irexec.compile.graph import Graph, Operation, Value
-from irexec.compile.pattern import Product, Replacement, Rule, apply_rules, call, either, value
+from irexec.compile.pattern import Product, call, either, value
 from irexec.compile.rewriting import Rewriting
+from irexec.compile.rules import Replacement, Rule, apply_rules
 from irexec.compile.select import is_static, task_of
 
 # A factor is 1 where there is none.

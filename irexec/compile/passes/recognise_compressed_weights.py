@@ -11,8 +11,9 @@ import math
 
 from irexec.backend.compressed import CompressedSource
 from irexec.compile.graph import Graph, Value, constant_value
-from irexec.compile.pattern import Replacement, Rule, apply_rules, call, either, value
+from irexec.compile.pattern import call, either, value
 from irexec.compile.rewriting import Rewriting
+from irexec.compile.rules import Replacement, Rule, apply_rules
 from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8
 from irexec.ir.constants import Constant
 

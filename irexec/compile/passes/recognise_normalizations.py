@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 
 from irexec.compile.graph import Graph, Value
-from irexec.compile.pattern import Pattern, Replacement, Rule, apply_rules, array, call, either, number, root, value
+from irexec.compile.pattern import Pattern, array, call, either, number, root, value
 from irexec.compile.rewriting import Rewriting
+from irexec.compile.rules import Replacement, Rule, apply_rules
 
 x, axes, eps = value("x"), array("axes"), number("eps")
 
