@@ -148,6 +148,7 @@ class Kernel:
         runs_chain: whether ``run`` also computes the task's chain. Otherwise the chain is computed in a step of its own.
         overwrites: own inputs (or operands, counted on) whose memory the first output may take, if they have its shape, type
             and order.
+        joins: whether the output is the inputs side by side, of which one may be None: it is in its position already.
         workspace: bytes of scratch that a thread needs.
         splits: whether the work is cut into blocks for the pool; for reports.
     """
@@ -157,6 +158,7 @@ class Kernel:
     reads: tuple[int, ...] | None = None
     runs_chain: bool = False
     overwrites: tuple[int, ...] = ()
+    joins: bool = False
     workspace: int = 0
     splits: bool = False
 

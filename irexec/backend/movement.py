@@ -80,9 +80,11 @@ class Concat(_Movement):
             regions.append(tuple(slice(start, stop) if axis == self._axis else slice(0, size) for axis, size in enumerate(shape)))
             start = stop
         super().__init__(task, "copies side by side", regions)
+        self.joins = True
 
     def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
-        np.copyto(target, inputs[index])
+        if inputs[index] is not None:
+            np.copyto(target, inputs[index])
 
 
 @kernels("Pad", since=1)

@@ -10,6 +10,7 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation, Value
+from irexec.compile.joining import may_join
 from irexec.compile.select import is_static, select_kernel
 from irexec.errors import OpError
 
@@ -47,7 +48,8 @@ class Costs:
         )
         if key not in self._known:
             kernel = select_kernel(operation, (True,) * len(operation.outputs), self.threads, self.unpack)
-            self._known[key] = 0.0 if kernel is None else kernel.cost
+            joined = kernel is not None and kernel.joins and may_join(operation)
+            self._known[key] = 0.0 if kernel is None or joined else kernel.cost
         return self._known[key]
 
     def _name(self, operation: Operation) -> Hashable:

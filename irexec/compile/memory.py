@@ -15,12 +15,15 @@ class Buffer:
 
     Attributes:
         offset: in the arena, once it is planned.
+        parent, inside: the buffer that it is a piece of, and its offset there; that buffer lives as long as all its pieces.
     """
 
     size: int
     first: int
     last: int
     offset: int = 0
+    parent: Buffer | None = None
+    inside: int = 0
 
 
 def place(buffers: Sequence[Buffer]) -> int:
@@ -31,13 +34,19 @@ def place(buffers: Sequence[Buffer]) -> int:
     """
     arena = _Arena()
     ends: list[Buffer] = []
-    for buffer in sorted(buffers, key=lambda buffer: (buffer.first, -buffer.size)):
+    for buffer in sorted((buffer for buffer in buffers if buffer.parent is None), key=lambda buffer: (buffer.first, -buffer.size)):
         while ends and ends[0].last < buffer.first:
             done = ends.pop(0)
             arena.free(done.offset, _aligned(done.size))
         buffer.offset = arena.take(_aligned(buffer.size))
         bisect.insort(ends, buffer, key=lambda other: other.last)
+    for buffer in buffers:
+        buffer.offset = _offset(buffer)
     return arena.size
+
+
+def _offset(buffer: Buffer) -> int:
+    return buffer.offset if buffer.parent is None else _offset(buffer.parent) + buffer.inside
 
 
 def _aligned(size: int) -> int:

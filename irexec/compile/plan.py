@@ -22,7 +22,8 @@ from irexec.compile.rewriting import DerivedConstants, Report, Rewriting
 from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import Specialising
 from irexec.compile.steps import Alias, BodyPlan, Plan, Step
-from irexec.compile.storage import FIXED, Draft, Storage, lay_out, place_of
+from irexec.compile.storage import lay_out, place_of
+from irexec.compile.storage_types import FIXED, Draft, Storage
 from irexec.dtypes.elements import Element
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
@@ -165,6 +166,7 @@ class _Planner:
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
             call, algorithm, read = self._call(operation, draft.wanted, read)
+        read = [None if i in storage.joined.get(draft, ()) else value for i, value in enumerate(read)]
         workspace = storage.workspaces.get(draft)
         return Step(
             node=operation.node,

@@ -3,78 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.kernel import Kernel
-from irexec.compile.graph import Graph, Operation, Value
+from irexec.compile.graph import Graph, Value
+from irexec.compile.joining import join_concatenations
 from irexec.compile.memory import Buffer, place
 from irexec.compile.steps import Place
+from irexec.compile.storage_types import FIXED, Draft, Storage, View
 from irexec.errors import OpError
-
-FIXED = "fixed"
-"""The root of what a run must not give away or write to: inputs, constants and state."""
-
-
-View = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclass(eq=False)
-class Draft:
-    """An operation with the kernel that was selected; None for the reference kernel."""
-
-    operation: Operation
-    kernel: Kernel | None
-    wanted: tuple[bool, ...]
-
-    @property
-    def read(self) -> list[Value | None]:
-        """The inputs, None where the kernel does not read one."""
-        own, reads = self.operation.own, None if self.kernel is None else self.kernel.reads
-        return [value if reads is None or i in reads or i >= own else None for i, value in enumerate(self.operation.inputs)]
-
-    @property
-    def gives_views(self) -> bool:
-        """Whether outputs may share memory with inputs."""
-        definition = self.operation.definition
-        return self.kernel is None and definition is not None and (definition.view or self.has_state)
-
-    @property
-    def has_state(self) -> bool:
-        """Whether it reads or writes variables, or has bodies."""
-        definition = self.operation.definition
-        return definition is not None and (definition.stateful or bool(self.operation.bodies))
-
-
-@dataclass(eq=False)
-class Storage:
-    """The memory of a plan.
-
-    Attributes:
-        buffers: values in the arena.
-        views: values that are views of those: the value viewed, and how. They are made once for each arena.
-        late: values that are views of an input of the graph, or of an output that has memory of its own: that value, and how.
-            They are made in each run.
-        fresh: values that a kernel writes into memory of their own, for each run anew.
-        workspaces: the workspace of each draft that has one.
-        arena: bytes.
-        roots: for each value those whose memory it may be, FIXED among them.
-    """
-
-    buffers: dict[Value, Buffer] = field(default_factory=dict)
-    views: dict[Value, tuple[Value, View]] = field(default_factory=dict)
-    late: dict[Value, tuple[Value, View]] = field(default_factory=dict)
-    fresh: set[Value] = field(default_factory=set)
-    workspaces: dict[Draft, Buffer] = field(default_factory=dict)
-    arena: int = 0
-    roots: dict[Value, frozenset[Value | str]] = field(default_factory=dict)
-
-    def is_view(self, draft: Draft) -> bool:
-        """Whether an operation needs no step, since its outputs are views."""
-        read = [value for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
-        return bool(read) and all(value in self.views or value in self.late for value in read)
 
 
 def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, views: bool = True) -> Storage:
@@ -95,6 +33,8 @@ def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, views: bool = T
                 storage.workspaces[draft] = Buffer(threads * (draft.kernel.workspace + 64), i, i)
         elif views and draft.gives_views and not draft.has_state:
             _find_views(draft, storage, probes)
+    if views:
+        join_concatenations(drafts, storage, probes)
     storage.arena = place([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
     return storage
 
