@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from irexec.dtypes.elements import Element
-from irexec.ir.constants import Constant
+from irexec.ir.constants import Constant, release
 from irexec.ir.facts import Fact
 
 T = TypeVar("T")
@@ -67,6 +67,13 @@ class ConstantSource:
         """The value."""
         return self._compute() if self._small is None else self._small
 
+    def release(self) -> None:
+        """The value was packed: the memory of a mapped .bin is given back, and read again if it is asked for once more."""
+        if self.raw is not None:
+            release(self.raw)
+        for source in self.made_of:
+            source.release()
+
 
 class _Entry(Generic[T]):
     def __init__(self) -> None:
@@ -101,6 +108,8 @@ class ConstantStore:
         with entry.lock:
             if entry.made is None:
                 entry.made = (make(*(source.array() for source in sources)),)
+                for source in sources:
+                    source.release()
             return entry.made[0]
 
     def _watch(self, source: ConstantSource, key: Hashable) -> None:

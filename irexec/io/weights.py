@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class Weights:
     def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None) -> None:
         self.path = path
         self._data = None if data is None else _flat(data)
+        self._mapped: np.memmap | None = None
         self._lock = threading.Lock()
         self.defect = self._defect()
         self.size = 0
@@ -64,6 +66,17 @@ class Weights:
                 self._data = self._map()
             return self._data[offset : offset + size]
 
+    def release(self, offset: int, size: int) -> None:
+        """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked for."""
+        with self._lock:
+            mapping = None if self._data is None else getattr(self._mapped, "_mmap", None)
+            if mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
+                return
+            first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+            whole = (offset + size - first) // mmap.PAGESIZE * mmap.PAGESIZE
+            if whole > 0:
+                mapping.madvise(mmap.MADV_DONTNEED, first, whole)
+
     def _defect(self) -> str | None:
         if self._data is not None:
             return None
@@ -86,16 +99,19 @@ class Weights:
         if self.size == 0 or self.path is None:
             return np.zeros(0, np.uint8)
         try:
-            return np.memmap(self.path, np.uint8, "r").view(np.ndarray)
+            self._mapped = np.memmap(self.path, np.uint8, "r")
+            return self._mapped.view(np.ndarray)
         except (OSError, ValueError) as error:
             raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: not the mapping, nor the lock."""
-        return {key: value for key, value in vars(self).items() if key != "_lock"} | ({} if self.path is None else {"_data": None})
+        return {key: value for key, value in vars(self).items() if key not in ("_lock", "_mapped")} | (
+            {} if self.path is None else {"_data": None}
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _lock=threading.Lock(), _mapped=None)
         if self._data is not None:
             self._data.flags.writeable = False
 
@@ -111,6 +127,10 @@ class WeightsSlice:
     def __call__(self) -> np.ndarray:
         """The bytes: uint8, one dimension, read-only; raises ModelError if they cannot be read."""
         return self.weights.read(self.offset, self.size)
+
+    def release(self) -> None:
+        """The bytes are not needed for now."""
+        self.weights.release(self.offset, self.size)
 
 
 def _flat(data: bytes | np.ndarray) -> np.ndarray:

@@ -59,6 +59,13 @@ class Constant:
         return data
 
 
+def release(constant: Constant) -> None:
+    """The bytes of a constant are not needed for now: a mapped file gives their memory back."""
+    given_back = getattr(constant.fetch, "release", None)
+    if given_back is not None:
+        given_back()
+
+
 def constant_value(constant: Constant) -> np.ndarray:
     """The constant unpacked into its element's carrier, in its shape; read-only.
 

@@ -142,7 +142,8 @@ def test_duplicates(make: Make, left: list[str], element: Element, shape: tuple[
     graph, _ = optimized(model, ["merge duplicates"])
     assert types(graph) == left
     if "RandomUniform" not in left:
-        assert_agrees(model, [special(element, shape)], ["merge duplicates"])
+        # Fast kernels may round otherwise than the reference kernels.
+        assert_agrees(model, [special(element, shape)], ["merge duplicates"], tolerance=1e-6)
 
 
 def test_targets_of_removed_operations_are_given_apart() -> None:
