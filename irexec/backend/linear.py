@@ -21,7 +21,7 @@ from irexec.backend.product_cost import COPY, TRANSPOSED_COPY, UNPACKED_LIMIT, p
 from irexec.backend.scratch import Scratch
 
 # Elements to which the chain is applied at once.
-_CHAINED = 1 << 14
+_CHAINED = 1 << 15
 
 # Features that are transposed at once.
 _TRANSPOSED = 128
@@ -29,8 +29,9 @@ _TRANSPOSED = 128
 # The longest block of features or tokens that is split no further, because the other operand is packed again for each block.
 _SHORTEST = 384
 
-# Bytes of the output that a block computes at most: what a later access still finds in a near cache.
-_DIRECT_LIMIT, _TRANSPOSED_LIMIT = 5 << 19, 1 << 20
+# Bytes of the output that a block computes at most. Cutting a product costs more than a chain that reads it from the last cache;
+# what is transposed afterwards should be near.
+_DIRECT_LIMIT, _TRANSPOSED_LIMIT = 1 << 24, 1 << 20
 
 # Nanoseconds of work that are worth a block of their own.
 _WORTH_A_BLOCK = 50_000
