@@ -14,6 +14,8 @@ from irexec import errors
 from irexec.errors import IrexecError, ModelError
 from irexec.tools.engines import Job
 
+# The process finds the same modules as this one, wherever it was started.
+_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from irexec.tools.engines import main; main(sys.argv[2])"
 TURN = 5
 """Runs before the next engine's turn: what else the machine does changes more slowly, and caches are warm after the first."""
 
@@ -52,7 +54,7 @@ class EngineProcess:
 
     def __init__(self, job: Job, prepare: Callable[[], None] | None = None) -> None:
         self.job = job
-        command = [sys.executable, "-m", "irexec.tools.engines", json.dumps(asdict(job))]
+        command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), json.dumps(asdict(job))]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=prepare
         )

@@ -1,8 +1,6 @@
-"""One engine with one model, in a process of its own: irexec.tools.engine_process starts it and asks for runs.
+"""One engine with one model, in a process of its own, which irexec.tools.engine_process starts and asks for runs.
 
-    python -m irexec.tools.engines JOB
-
-JOB is a Job as JSON. The process prints a line of JSON when the model is loaded and has run once; for every number on a line of
+The process is given a Job as JSON. It prints a line of JSON when the model is loaded and has run once; for every number on a line of
 standard input the milliseconds of that many runs, after one that is not counted; at the end of the input its peak memory. Where
 it fails, the line says how.
 """
@@ -119,8 +117,8 @@ def serve(job: Job, asked: IO[str], answer: Callable[[Any], None]) -> None:
     answer({"peak_bytes": peak_bytes()})
 
 
-def main() -> None:
-    """Serve the job on the command line; what an engine itself prints goes to stderr."""
+def main(text: str) -> None:
+    """Serve the job that the text describes; what an engine itself prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -129,12 +127,8 @@ def main() -> None:
         answers.flush()
 
     try:
-        serve(Job(**json.loads(sys.argv[1])), sys.stdin, answer)
+        serve(Job(**json.loads(text)), sys.stdin, answer)
     except Exception as error:
         # Engines raise errors of their own, without a common base.
         answer({"error": type(error).__name__, "message": str(error)})
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()
