@@ -16,6 +16,8 @@ from irexec.errors import OpError
 
 # Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
 COPIED, REORDERED = 0.3, 1.0
+# Nanoseconds of a step that copies, whatever it copies.
+STEP = 3000.0
 
 
 def sizes(value: Value) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
 
 def test_steps(plans: dict[str, Plan]) -> None:
     """Without any pass there are 5,152; half of them is the aim."""
-    assert sum(len(plan.steps) for plan in plans.values()) <= 2050
+    assert sum(len(plan.steps) for plan in plans.values()) <= 2010
 
 
 def test_copies_of_tensors_in_another_order_or_shape(plans: dict[str, Plan]) -> None:
@@ -38,6 +38,6 @@ def test_copies_of_tensors_in_another_order_or_shape(plans: dict[str, Plan]) -> 
     heads of attention, windows of images. The others are of shapes that are known only when they run."""
     types = Counter(step.type for plan in plans.values() for step in plan.steps if step.check is None)
     assert types["Transpose"] == 0
-    assert sum(types[name] for name in ("Reshape", "Squeeze", "Unsqueeze")) <= 63
+    assert sum(types[name] for name in ("Reshape", "Squeeze", "Unsqueeze")) <= 25
     everything = Counter(step.type for plan in plans.values() for step in plan.steps)
     assert everything["Transpose"] <= 2

@@ -14,7 +14,8 @@ import numpy as np
 from irexec.backend.kernel import Order
 from irexec.backend.registry import has_candidates
 from irexec.compile.graph import Graph, Operation, Value
-from irexec.compile.layout_costs import COPIED, REORDERED, Costs, looks_only, order_of, sizes
+from irexec.compile.layout_costs import COPIED, REORDERED, STEP, Costs, looks_only, order_of, ordered, sizes
+from irexec.compile.moves import move_of
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static
 
@@ -63,15 +64,17 @@ class _Layouts:
     def improve(self, value: Value) -> bool:
         """Give the value its cheapest order; whether that changed it."""
         affected = [operation for operation in (value.producer, *self._reached(value)) if operation is not None]
-        before = value.order
-        current = best = sum(map(self._cost, affected))
-        chosen = before
-        for order in self._options(value):
+        before = chosen = value.order
+        kernels, copies = self._costs(affected)
+        current = best = kernels + copies
+        for order in dict.fromkeys(self._options(value)):
             if order == before:
                 continue
             self._set(value, order)
-            cost = sum(map(self._cost, affected))
-            if cost < best and cost < current * (1 - GAIN):
+            new_kernels, new_copies = self._costs(affected)
+            cost = new_kernels + new_copies
+            # That a copy vanishes is certain, what a kernel takes is estimated.
+            if cost < best and (cost < current * (1 - GAIN) or new_kernels <= kernels):
                 best, chosen = cost, order
         self._set(value, chosen)
         return chosen != before
@@ -81,10 +84,7 @@ class _Layouts:
         yield None
         if rank in _OTHER:
             yield _OTHER[rank]
-        for reader in value.readers:
-            if reader.type == "Transpose" and reader.inputs[0] is value and reader.inputs[1].known is not None:
-                axes = tuple(int(axis) for axis in reader.inputs[1].known.ravel()) or tuple(reversed(range(rank)))
-                yield order_of(np.empty([sizes(value)[axis] for axis in axes], np.int8).transpose(np.argsort(axes)))
+        yield from _orders_for_views(value)
 
     def _set(self, value: Value, order: Order | None) -> None:
         value.order = order
@@ -109,13 +109,31 @@ class _Layouts:
                 for output in reader.outputs:
                     yield from self._reached(output)
 
+    def _costs(self, operations: Sequence[Operation]) -> tuple[float, float]:
+        """The estimated cost of kernels, and that of copies where a view is not possible."""
+        kernels = sum(self._cost(operation) for operation in operations if not looks_only(operation))
+        return kernels, sum(self._cost(operation) for operation in operations if looks_only(operation))
+
     def _cost(self, operation: Operation) -> float:
         if not looks_only(operation):
             return self.costs.of(operation)
         if self.costs.view(operation) is not None:
             return 0.0
         elements = int(np.prod(sizes(operation.inputs[0])))
-        return elements * (COPIED if operation.inputs[0].order is None else REORDERED)
+        return STEP + elements * (COPIED if operation.inputs[0].order is None else REORDERED)
+
+
+def _orders_for_views(value: Value) -> Iterator[Order | None]:
+    """The orders in which a view of the value, or a view of that, lies in C order or in the other one of its rank."""
+    for reader in value.readers:
+        move = move_of(reader)
+        if move is not None and reader.inputs[0] is value:
+            ends = (None, _OTHER.get(len(move.after)), *_orders_for_views(reader.output))
+            for end in dict.fromkeys(ends):
+                moved = ordered(move.after, end)
+                array = moved.reshape(move.before) if move.order is None else moved.transpose(np.argsort(move.order))
+                if np.may_share_memory(moved, array):
+                    yield order_of(array)
 
 
 def _written(operation: Operation) -> Sequence[Value]:
