@@ -13,9 +13,10 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.columns import channels_last_matrix
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
 from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, product_cost
+from irexec.backend.products import product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 
@@ -80,7 +81,7 @@ class Deformable(Kernel):
         self.positions = split(g.pixels, max(16, _GATHERED // per_position))
         self.workspace = self._workspace()
         gathered = images * g.pixels * g.points * g.groups * g.inputs * self.corners
-        product = g.groups * product_cost(g.outputs, g.depth, g.pixels, True, self.output.channels_last)
+        product = g.groups * product_cost(g.outputs, g.depth, g.pixels, True)
         copied = images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
         self.cost = gathered * 0.7 + images * product + copied + 100_000 * images * len(self.positions)
 
@@ -99,7 +100,7 @@ class Deformable(Kernel):
         g, d = self.geometry, self.deformable
         packed = self.weights.packed(inputs[2])
         out = self.output.bind(outputs[0], inputs, packed.spread)
-        rows = packed.array.shape[1]
+        rows = packed.rows
         offsets = inputs[1].reshape(g.images, d, g.points, len(g.sizes), g.pixels)
         mask = inputs[3].reshape(g.images, d, g.points, g.pixels) if self.has_mask else None
         starts = self._starts()
@@ -189,8 +190,8 @@ class Deformable(Kernel):
         g = self.geometry
         count = len(columns)
         if g.groups == 1:
-            multiply(weights[0], columns.reshape(count, g.depth).T, result)
+            multiply_groups(scratch, columns.reshape(1, count, g.depth), weights, result)
             return
         by_group = scratch.take((g.groups, count, g.points, g.inputs), columns.dtype)
         np.copyto(by_group, columns.reshape(count, g.points, g.groups, g.inputs).transpose(2, 0, 1, 3))
-        np.matmul(weights, by_group.reshape(g.groups, count, g.depth).swapaxes(1, 2), out=result.reshape(g.groups, -1, count))
+        multiply_groups(scratch, by_group.reshape(g.groups, count, g.depth), weights, result)

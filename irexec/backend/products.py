@@ -1,22 +1,28 @@
 """Matrix products in the form in which BLAS is fastest, and what they cost.
 
-OpenBLAS has kernels for small matrices on processors with AVX-512, which read both operands as they lie in memory;
-larger ones it copies into an order of its own first, which costs about as much as the product where it is thin. So a product
-with few terms in each sum is computed as a grid of small ones, in one call.
+OpenBLAS has kernels for small matrices on processors with AVX-512, which read both operands as they lie in memory; larger ones
+it copies into an order of its own first, which takes as long as a good part of the product where that is thin. So a product with
+not too many terms in each sum is computed as a grid of small ones, in one call. The grid is fastest on data whose sums run along
+memory (channels last), with weights cut into panels of columns that lie together.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 # Products of up to so many multiplications are computed from the operands as they lie in memory.
 _SMALL = 1_000_000
-# Terms in a sum up to which a grid of small products is faster than one that is copied first.
-THIN = 160
-# Rows of such a small product, in order of preference.
+# Terms in a sum up to which a grid of small products is faster than one that is copied first: of (weights, data), and of (data, panels).
+THIN, _PANEL_THIN = 160, 600
+# Rows and columns of a small product of (weights, data), rows of one of (data, panels), columns of a panel; in order of preference.
 _ROWS = (32, 48, 40, 24, 16, 8)
 _COLUMNS = 256
+_HEIGHT = 64
+_PANELS = (64, 96, 48, 80, 32, 112, 40, 72, 56, 24, 16)
+# Terms in a sum up to which the rows and a panel of a small product stay in the first-level cache.
+_QUICK = 200
+# Values that a vector instruction computes at once.
+_LANES = 16
 
 
 def _has_small_products() -> bool:
@@ -38,24 +44,63 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     if not HAS_SMALL_PRODUCTS or not is_thin or not rows:
         np.matmul(a, b, out=out)
         return
-    width = min(_COLUMNS, _SMALL // (rows * k) // 16 * 16)
+    width = min(_COLUMNS, _SMALL // (rows * k) // _LANES * _LANES)
     down, across = m // rows, n // width
     covered = across * width
-    left = as_strided(a, (down, 1, rows, k), (rows * a.strides[0], 0, *a.strides))
-    right = as_strided(b, (1, across, k, width), (0, width * item, *b.strides))
-    result = as_strided(out, (down, across, rows, width), (rows * out.strides[0], width * item, *out.strides))
+    left = a.reshape(down, 1, rows, k)
+    right = b[:, :covered].reshape(k, across, width).swapaxes(0, 1)
+    result = out[:, :covered].reshape(down, rows, across, width).swapaxes(1, 2)
     np.matmul(left, right, out=result)
     if covered < n:
         np.matmul(a, b[:, covered:], out=out[:, covered:])
 
 
-def product_cost(m: int, k: int, n: int, data_last: bool = False, result_last: bool = False) -> float:
-    """Nanoseconds of one product of weights (m, k) with data (k, n).
+def panels(matrix: np.ndarray) -> np.ndarray:
+    """Weights (..., m, k) as (..., panels, k, columns), which ``multiply_rows`` takes."""
+    *lead, m, k = matrix.shape
+    width = panel_width(m, k)
+    return np.ascontiguousarray(matrix.reshape(*lead, m // width, width, k).swapaxes(-1, -2))
 
-    ``data_last``: the data is stored with k innermost; ``result_last``: the result with m innermost.
+
+def panel_width(m: int, k: int) -> int:
+    """Columns of the panels of weights (m, k)."""
+    if not HAS_SMALL_PRODUCTS or k > _PANEL_THIN:
+        return m
+    return next((width for width in _PANELS if m % width == 0), m)
+
+
+def multiply_rows(rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """``out = rows @ matrix.T`` for rows (..., n, k), ``panels`` of the matrix (..., m, k), and out (..., n, m).
+
+    All have contiguous rows. The leading axes are the same for all.
     """
-    rate = 100.0
-    if data_last or result_last:
-        rate *= 0.85 if data_last and result_last else 0.75
-    # Reading weights that are in no cache, and BLAS's copies of both operands.
-    return 2 * m * k * n / rate + m * k * 0.25 + k * n * 0.15 + m * n * 0.05 + 1000
+    n, k = rows.shape[-2:]
+    count, _, width = weights.shape[-3:]
+    height = min(_HEIGHT, _SMALL // (k * width) // 8 * 8)
+    if count == 1 and (height < 8 or n * k * width <= _SMALL):
+        np.matmul(rows, weights[..., 0, :, :], out=out)
+        return
+    by_panel = out.reshape(*out.shape[:-1], count, width)
+    if height < 8 or n <= height:
+        np.matmul(rows[..., None, :, :], weights, out=by_panel.swapaxes(-2, -3))
+        return
+    pieces = n // height
+    covered = pieces * height
+    lead = rows.shape[:-2]
+    left = rows[..., :covered, :].reshape(*lead, pieces, 1, height, k)
+    result = by_panel[..., :covered, :, :].reshape(*lead, pieces, height, count, width).swapaxes(-2, -3)
+    # In this order a piece of the data is read from memory once, whatever the strides of the result.
+    np.matmul(left, weights[..., None, :, :, :], out=result, order="C")
+    if covered < n:
+        np.matmul(rows[..., None, covered:, :], weights, out=by_panel[..., covered:, :, :].swapaxes(-2, -3))
+
+
+def product_cost(m: int, k: int, n: int, channels_last: bool = False) -> float:
+    """Nanoseconds of one product of weights (m, k) with data (k, n), or (n, k) if ``channels_last``."""
+    if not channels_last:
+        return 2 * m * k * n / 95 + m * k * 0.3 + k * n * (0.1 if k <= THIN else 0.5) + m * n * 0.4 + 5000
+    if HAS_SMALL_PRODUCTS and k <= _PANEL_THIN:
+        padded = -(-m // _LANES) * _LANES
+        rate = 105 if k <= _QUICK else 87
+        return 2 * padded * k * n / rate + m * k * 0.4 + k * n * 0.1 + m * n * 0.2 + 5000
+    return 2 * m * k * n / 92 + m * k * 0.7 + k * n * 0.2 + m * n * 0.2 + 5000

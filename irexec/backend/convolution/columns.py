@@ -13,9 +13,10 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of, strided
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
+from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, product_cost
+from irexec.backend.products import multiply, panels, product_cost
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
 
@@ -67,7 +68,7 @@ class Columns(Kernel):
         packed = self.weights.packed(inputs[1])
         out = self.output.bind(outputs[0], inputs, packed.spread)
         x = inputs[0]
-        rows = packed.array.shape[1]
+        rows = packed.rows
         channels = slice(0, g.groups * rows)
 
         def block(index: int, scratch: Scratch) -> None:
@@ -76,7 +77,9 @@ class Columns(Kernel):
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
             columns = self._columns(scratch, x[image], number)
-            if g.groups == 1:
+            if self.channels_last:
+                multiply_groups(scratch, columns, packed.array, result)
+            elif g.groups == 1:
                 multiply(packed.array[0], columns[0], result)
             else:
                 np.matmul(packed.array, columns, out=result.reshape(g.groups, rows, -1))
@@ -97,7 +100,7 @@ class Columns(Kernel):
         return found
 
     def _columns(self, scratch: Scratch, image: np.ndarray, number: int) -> np.ndarray:
-        """The windows of a block as (groups, depth, pixels)."""
+        """The windows of a block as (groups, depth, pixels), or (groups, pixels, depth) if channels last."""
         g, w = self.geometry, self.geometry.windows
         lengths = [part.stop - part.start for part in self.blocks[number]]
         rank, area = len(lengths), self.regions[number]
@@ -127,7 +130,7 @@ class Columns(Kernel):
         by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
         np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
         scratch.release(mark)
-        return columns.reshape(g.groups, pixels, g.depth).swapaxes(1, 2)
+        return columns.reshape(g.groups, pixels, g.depth)
 
 
 def _phase_windows(phases: np.ndarray, w: SlidingWindows, tap: int, lengths: Sequence[int]) -> np.ndarray:
@@ -145,7 +148,8 @@ def _matrix(weights: np.ndarray) -> np.ndarray:
 
 
 def channels_last_matrix(weights: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.moveaxis(weights, 2, -1)).reshape(*weights.shape[:2], -1)
+    """(groups, outputs, inputs, kernel...) as panels of columns (kernel..., inputs)."""
+    return panels(np.moveaxis(weights, 2, -1).reshape(*weights.shape[:2], -1))
 
 
 def _pixel_count(block: Slices) -> int:
@@ -175,8 +179,10 @@ def _block_pixels(g: Geometry, threads: int) -> int:
 
 
 def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, blocks: int) -> float:
-    product = g.images * g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last, result_last)
+    product = g.images * g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last)
     repacked = g.images * g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
-    copied = g.images * g.groups * g.depth * g.pixels
-    per_value = 0.25 if channels_last == data_last else 0.8
-    return product + repacked + copied * per_value + 2000 * blocks * g.images
+    # A run of memory that is copied at once begins at a cost of its own.
+    run = g.inputs * g.windows.kernel[-1] if channels_last else g.windows.counts[-1]
+    copied = g.images * g.groups * g.depth * g.pixels * (0.25 + 4 / run if channels_last == data_last else 1.0)
+    moved = 0.2 if channels_last == result_last else 0.9
+    return product + repacked + copied + g.images * g.groups * g.outputs * g.pixels * moved + 15_000 * blocks * g.images

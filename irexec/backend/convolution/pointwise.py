@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, is_matrix, split
+from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, split
 from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.rows import copied_pixels, multiply_groups
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import THIN, multiply, product_cost
+from irexec.backend.products import THIN, multiply, panels, product_cost
 from irexec.backend.scratch import Scratch
 
 # Bytes of the result of a block: it stays in the second-level cache while the chain runs.
@@ -26,21 +27,27 @@ _WORTH = 20_000_000
 
 
 class Pointwise(Kernel):
-    """``weights (O, I) @ pixels (I, P)`` for blocks of pixels, or of output channels where there are few pixels."""
+    """A product for each block of pixels, or of output channels.
 
-    def __init__(self, task: Task, geometry: Geometry) -> None:
+    Args:
+        channels_last: whether it is ``pixels (P, I) @ weights (I, O)``, for data and result that are channels last, or
+            ``weights (O, I) @ pixels (I, P)``. Others are copied.
+    """
+
+    def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:
         g = self.geometry = geometry
+        self.channels_last = channels_last
         self.output = Output(task, g.computed)
-        self.weights = Weights(task.constants[1], "matrix", _matrix, (g.groups, g.outputs, g.inputs), g.computed)
+        make = panels if channels_last else np.ascontiguousarray
+        self.weights = Weights(task.constants[1], make.__name__, make, (g.groups, g.outputs, g.inputs), g.computed)
         self.reads = (0,) if self.weights.is_constant else None
         self.runs_chain = True
         self.splits = True
-        channels_last = is_channels_last(task.input_orders[0])
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.pixels, self.channels = _block_sizes(g, self.output.channels_last, task.threads)
+        self.pixels, self.channels = _block_sizes(g, channels_last or self.output.channels_last, task.threads)
         self.blocks = self._blocks(g.groups * g.outputs, g.groups > 1)
-        self.cost = _cost(g, channels_last, self.output.channels_last)
-        copied = g.groups * g.inputs * self.pixels * g.computed.itemsize
+        self.cost = self._cost(is_channels_last(task.input_orders[0]))
+        copied = (g.groups * g.inputs + self.channels) * self.pixels * g.computed.itemsize
         self.workspace = self.output.workspace(self.channels, self.pixels) + copied + 256
 
     def pack(self, store: ConstantStore) -> None:
@@ -55,39 +62,35 @@ class Pointwise(Kernel):
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
-        matrix = packed.array
         out = self.output.bind(outputs[0], inputs, packed.spread)
         x = flat_pixels(inputs[0])
         if x is None:
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        blocks = self.blocks if packed.spread is None else self._blocks(matrix.shape[1], True)
-        copies = x.dtype != g.computed or not is_matrix(x[0])
+        blocks = self.blocks if packed.spread is None else self._blocks(packed.rows, True)
+        copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
             image, some, pixels = blocks[index]
             result = out.block(scratch, image, some, pixels)
             data = x[image, :, pixels]
             if copies:
-                data = _copied(scratch, data, g.computed)
-            if g.groups == 1:
-                multiply(matrix[0, some], data, result)
+                data = copied_pixels(scratch, data, g.computed, self.channels_last)
+            if self.channels_last:
+                multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), packed.array, result)
+            elif g.groups == 1:
+                multiply(packed.array[0, some], data, result)
             else:
-                by_group = result.reshape(g.groups, matrix.shape[1], -1)
-                np.matmul(matrix, data.reshape(g.groups, g.inputs, -1), out=by_group)
+                np.matmul(packed.array, data.reshape(g.groups, g.inputs, -1), out=result.reshape(g.groups, packed.rows, -1))
             out.finish(scratch, result, image, some, pixels)
 
         context.parallel(len(blocks), block)
         out.end()
 
-
-def _matrix(weights: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(weights)
-
-
-def _copied(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    copy = scratch.take(data.shape, dtype)
-    np.copyto(copy, data)
-    return copy
+    def _cost(self, data_last: bool) -> float:
+        g = self.geometry
+        product = g.groups * product_cost(g.outputs, g.inputs, g.pixels, self.channels_last)
+        copied = g.inputs * (data_last != self.channels_last) + g.outputs * (self.output.channels_last != self.channels_last)
+        return g.images * (product + g.groups * copied * g.pixels * 0.9) + 10_000 * len(self.blocks)
 
 
 def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, int]:
@@ -111,7 +114,3 @@ def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, i
     if by_pixels < by_channels or channels * g.pixels * size > 2 * _BLOCK:
         return min(-(-pixels // _LANES) * _LANES, g.pixels), outputs
     return g.pixels, min(-(-channels // _CHANNELS) * _CHANNELS, outputs)
-
-
-def _cost(g: Geometry, channels_last: bool, result_last: bool) -> float:
-    return g.images * g.groups * product_cost(g.outputs, g.inputs, g.pixels, channels_last, result_last)

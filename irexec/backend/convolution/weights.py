@@ -17,10 +17,12 @@ class Packed:
 
     Attributes:
         array: an array or several, made of the weights, or of the rows that differ.
+        rows: outputs of a group that are computed.
         spread: for each output channel the row that it equals; None if every channel has a row of its own.
     """
 
     array: Any
+    rows: int
     spread: np.ndarray | None = None
 
 
@@ -72,7 +74,7 @@ class Weights:
             return self._packed
         if filter is None:
             raise AssertionError("constant weights are packed before a run")
-        return Packed(self._make(self._typed(filter)))
+        return Packed(self._make(self._typed(filter)), self._shape[1])
 
     def _typed(self, filter: np.ndarray) -> np.ndarray:
         arranged = filter if self._arrange is None else self._arrange(filter)
@@ -82,9 +84,9 @@ class Weights:
         weights = self._typed(filter)
         first = equal_outputs(weights[0]) if self._share else None
         if first is None:
-            return Packed(self._make(weights))
+            return Packed(self._make(weights), self._shape[1])
         distinct = np.unique(first)
-        return Packed(self._make(weights[:, distinct]), np.searchsorted(distinct, first))
+        return Packed(self._make(weights[:, distinct]), len(distinct), np.searchsorted(distinct, first))
 
 
 # Values of a row that are compared before whole rows are.

@@ -23,6 +23,7 @@ from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.products import multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
 _INPUT = {
@@ -53,8 +54,6 @@ TILES = tuple(_INPUT)
 _BLOCK = 3 << 19
 _MANY_BLOCK = 5 << 20
 _MANY = 192
-# Output channels whose weights lie together in memory.
-_PANEL = 64
 
 
 class Winograd(Kernel):
@@ -110,8 +109,7 @@ class Winograd(Kernel):
         g, x = self.geometry, inputs[0]
         packed = self.weights.packed(None)
         out = self.output.bind(outputs[0], inputs, packed.spread)
-        rows = packed.array.shape[1] * packed.array.shape[3]
-        channels = slice(0, rows)
+        channels = slice(0, packed.rows)
         height, width = g.windows.counts
 
         def block(index: int, scratch: Scratch) -> None:
@@ -134,8 +132,8 @@ class Winograd(Kernel):
         g, m, points = self.geometry, self.tile, self.points
         part = self.rows[number]
         down, across, channels = part.stop - part.start, self.across, g.inputs
-        _, panels, _, panel = weights.shape
-        multiplied = scratch.take((points * points, down * across, panels, panel), g.computed)
+        outputs = weights.shape[1] * weights.shape[3]
+        multiplied = scratch.take((points * points, down * across, outputs), g.computed)
         mark = scratch.mark()
         spread = scratch.take((points, points, down, across, channels), g.computed)
         inner = scratch.mark()
@@ -150,9 +148,9 @@ class Winograd(Kernel):
         tiles = strided(half, (points, down, across, points, channels), (down * row, row, m * pixel, pixel, item))
         np.matmul(transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
         scratch.release(inner)
-        np.matmul(spread.reshape(points * points, 1, down * across, channels), weights, out=multiplied.swapaxes(1, 2))
+        multiply_rows(spread.reshape(points * points, down * across, channels), weights, multiplied)
         scratch.release(mark)
-        return multiplied.reshape(points, points, down, across, panels * panel)
+        return multiplied.reshape(points, points, down, across, outputs)
 
     def _untransform(self, scratch: Scratch, multiplied: np.ndarray, rows: int, result: np.ndarray) -> None:
         """Write so many rows of results to (outputs, pixels)."""
@@ -195,7 +193,7 @@ def transform_weights(tile: int, weights: np.ndarray) -> np.ndarray:
     """(1, O, I, 3, 3) to (points, panels, I, outputs of a panel), computed in float64."""
     _, outputs, inputs, _, _ = weights.shape
     matrix = np.kron(_FILTER[tile], _FILTER[tile])
-    panel = _PANEL if outputs % _PANEL == 0 else outputs
+    panel = panel_width(outputs, inputs)
     made = np.empty((len(matrix), outputs // panel, inputs, panel), weights.dtype)
     for number in range(outputs // panel):
         for part in split(inputs, max(1, (1 << 16) // panel)):

@@ -12,9 +12,10 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
+from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Arrange, Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, product_cost
+from irexec.backend.products import multiply, panels, product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
 from irexec.reference.windows import windows
@@ -52,13 +53,14 @@ class PhaseColumns(Kernel):
         return [tuple(axis.taps for axis in phase) for phase in self.phases]
 
     def _matrices(self, weights: np.ndarray) -> list[np.ndarray]:
-        """For each phase (groups, outputs, inputs * taps)."""
+        """For each phase (groups, outputs, inputs * taps), in panels if channels last."""
         groups, inputs, outputs = weights.shape[:3]
         made = []
         for taps in self._taps():
             picked = weights[(slice(None),) * 3 + np.ix_(*taps)] if all(taps) else weights.reshape(groups, inputs, outputs, -1)[..., :0]
             order = (0, 2, *range(3, picked.ndim), 1) if self.channels_last else (0, 2, 1, *range(3, picked.ndim))
-            made.append(np.ascontiguousarray(picked.transpose(order)).reshape(groups, outputs, -1))
+            matrix = picked.transpose(order).reshape(groups, outputs, -1)
+            made.append(panels(matrix) if self.channels_last else np.ascontiguousarray(matrix))
         return made
 
     def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
@@ -69,7 +71,11 @@ class PhaseColumns(Kernel):
         inner = max(math.prod(axis.count for axis in phase[1:]) for phase in self.phases)
         per_row = g.groups * g.inputs * taps * inner * g.computed.itemsize
         rows = split(most, max(1, _COLUMNS // max(1, per_row)))
-        parts = 1 if g.groups > 1 or len(rows) > 1 or threads == 1 or g.macs < 10_000_000 else min(2 * threads, max(1, g.outputs // 32))
+        parts = (
+            1
+            if self.channels_last or g.groups > 1 or len(rows) > 1 or threads == 1 or g.macs < 10_000_000
+            else min(2 * threads, max(1, g.outputs // 32))
+        )
         return rows, split(g.outputs, -(-g.outputs // parts))
 
     def _workspace(self) -> int:
@@ -106,7 +112,8 @@ class PhaseColumns(Kernel):
             into = result.reshape(g.groups, -1, last - first, *counts[1:])
             for phase, matrix in zip(self.phases, matrices, strict=True):
                 mark = scratch.mark()
-                self._phase(scratch, x[image], phase, matrix[:, some], rows, into)
+                # Channels last there is one range of channels.
+                self._phase(scratch, x[image], phase, matrix if self.channels_last else matrix[:, some], rows, into)
                 scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
@@ -126,15 +133,19 @@ class PhaseColumns(Kernel):
             target[...] = 0
             return
         columns = self._columns(scratch, image, phase, rows.start, lengths)
-        values = self._values(scratch, matrix.shape[1], math.prod(lengths))
-        if g.groups == 1:
-            multiply(matrix[0], columns[0], values[0])
+        if self.channels_last:
+            values = scratch.take((columns.shape[1], g.groups * g.outputs), g.computed).T
+            multiply_groups(scratch, columns, matrix, values)
         else:
-            np.matmul(matrix, columns, out=values)
+            values = scratch.take((g.groups * matrix.shape[1], columns.shape[2]), g.computed)
+            if g.groups == 1:
+                multiply(matrix[0], columns[0], values)
+            else:
+                np.matmul(matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
         np.copyto(target, values.reshape(target.shape))
 
     def _columns(self, scratch: Scratch, image: np.ndarray, phase: Phase, first: int, lengths: list[int]) -> np.ndarray:
-        """What the values of a phase are made of, as (groups, inputs * taps, pixels)."""
+        """What the values of a phase are made of, as (groups, inputs * taps, pixels), or (groups, pixels, taps * inputs)."""
         g = self.geometry
         begins = [phase[0].first + first, *(axis.first for axis in phase[1:])]
         kernel = [len(axis.taps) for axis in phase]
@@ -146,17 +157,10 @@ class PhaseColumns(Kernel):
             columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
             by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
             np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
-            return columns.reshape(g.groups, pixels, depth).swapaxes(1, 2)
+            return columns.reshape(g.groups, pixels, depth)
         columns = scratch.take((len(image), *kernel, *lengths), g.computed)
         np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
         return columns.reshape(g.groups, depth, pixels)
-
-    def _values(self, scratch: Scratch, outputs: int, pixels: int) -> np.ndarray:
-        """An array for (groups, outputs, pixels), lying in memory as the columns do."""
-        g = self.geometry
-        if self.channels_last:
-            return scratch.take((g.groups, pixels, outputs), g.computed).swapaxes(1, 2)
-        return scratch.take((g.groups, outputs, pixels), g.computed)
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
@@ -164,7 +168,7 @@ class PhaseColumns(Kernel):
         for phase in self.phases:
             depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
             pixels = math.prod(axis.count for axis in phase)
-            product = product_cost(g.outputs, depth, pixels, self.channels_last, self.channels_last)
+            product = product_cost(g.outputs, depth, pixels, self.channels_last)
             per_input = 0.35 if self.channels_last == data_last else 0.8
             per_output = 0.5 if self.channels_last == self.output.channels_last else 1.0
             product += depth * pixels * per_input + g.outputs * pixels * per_output

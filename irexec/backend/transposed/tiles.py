@@ -78,7 +78,7 @@ class PixelTiles(Kernel):
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         pixels = math.prod(g.sizes)
-        product = product_cost(g.outputs * g.points, g.inputs, pixels, True, True)
+        product = product_cost(g.outputs * g.points, g.inputs, pixels, True)
         copied = (0 if data_last else g.inputs * pixels * 0.9) + (0 if self.output.channels_last else g.outputs * g.points * pixels * 0.9)
         # A product is too large for the kernels that leave the weights as they are, and there is one for each row of pixels.
         rows = pixels // g.sizes[-1]
