@@ -18,7 +18,7 @@ class StepRun:
 
     Attributes:
         layers: the names of the layers that it computes; several where they were fused.
-        type: of the operation.
+        operation: its type, with those of the element-wise operations that were fused with it: "Convolution+Add+Relu".
         algorithm: of the kernel.
         outputs: the arrays that it gives, None for one that nobody reads. They are read-only and valid until the callback returns:
             their memory is used again.
@@ -26,7 +26,7 @@ class StepRun:
     """
 
     layers: tuple[str, ...]
-    type: str
+    operation: str
     algorithm: str
     outputs: tuple[np.ndarray | None, ...]
     seconds: float
@@ -41,7 +41,7 @@ def observer_of(on_layer: OnLayer) -> Observer:
 
     def observe(step: Step, outputs: Sequence[Any], seconds: float) -> None:
         names = tuple(node.name for node in step.origins)
-        on_layer(StepRun(names, step.type, step.algorithm, tuple(map(_read_only, outputs)), seconds))
+        on_layer(StepRun(names, step.operation, step.algorithm, tuple(map(_read_only, outputs)), seconds))
 
     return observe
 

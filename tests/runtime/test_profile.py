@@ -121,6 +121,7 @@ def test_on_layer_of_fused_steps_names_all_their_layers() -> None:
     seen: list[StepRun] = []
     result = irexec.compile_model(MODEL).run(IMAGE, on_layer=seen.append)
     assert seen[0].layers == ("conv0/Convolution", "conv0", "relu1")
+    assert seen[0].operation == "Convolution+Add+Relu"
     np.testing.assert_array_equal(result[0], irexec.compile_model(MODEL)(IMAGE)[0])
 
 
