@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -74,7 +75,7 @@ class PlanReport:
         arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
         intermediate: bytes of all these tensors together, if each had memory of its own.
         packed: bytes that kernels have made of constants, for all plans of the compiled model.
-        kept: bytes of constants that steps read as they are.
+        kept: bytes of constants that steps read as they are, in the mapped .bin or unpacked.
     """
 
     name: str
@@ -201,12 +202,20 @@ def _bytes(facts: Sequence[Fact]) -> int | None:
 
 def _constant_bytes(store: ConstantStore) -> tuple[int, int]:
     """Bytes of what kernels made of constants, and of constants as they are; memory that several share counts once."""
-    buffers: dict[bool, dict[int, int]] = {True: {}, False: {}}
+    packed, kept = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
     for packing, made in store.made():
         for array in _arrays(made):
-            whole = array if not isinstance(array.base, np.ndarray) else array.base
-            buffers[packing == AS_IT_IS][id(whole)] = array.nbytes
-    return sum(buffers[False].values()), sum(buffers[True].values())
+            memory = (array.__array_interface__["data"][0], array.nbytes)
+            (kept if packing == AS_IT_IS or _is_mapped(array) else packed)[memory] = array.nbytes
+    return sum(packed.values()), sum(kept.values())
+
+
+def _is_mapped(array: np.ndarray) -> bool:
+    """Whether it is a view of a mapped file."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
 
 
 def _arrays(made: Any) -> Iterator[np.ndarray]:

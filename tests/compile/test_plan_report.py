@@ -95,3 +95,15 @@ def test_steps_of_bodies_follow_the_step_that_has_them() -> None:
     inside = rows[branch + 1]
     assert inside.path == f"{rows[branch].layers[0]}/then_body/"
     assert inside.number == 1
+
+
+def test_every_constant_of_a_mapped_file_counts(tmp_path: Path) -> None:
+    builder = Builder("two weights")
+    value = builder.parameter("f32", "8,64", "x")
+    for seed in (0, 1):
+        weights = np.random.default_rng(seed).random((64, 64), np.float32)
+        value = builder.emit("MatMul", value, weights, transpose_a=False, transpose_b=True)
+    builder.result(value)
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    plan = irexec.compile_model(tmp_path / "m.xml").plan
+    assert plan.packed + plan.kept == 2 * 4 * 64 * 64
