@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irexec.backend.depthwise_products import DepthwiseProducts
-from irexec.backend.depthwise_taps import DepthwiseTaps
+from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.registry import kernels
@@ -13,7 +13,7 @@ from irexec.backend.registry import kernels
 
 @kernels("GroupConvolution", since=1)
 def depthwise_convolution(task: Task) -> Iterator[Kernel]:
-    """Constant weights (G, O, 1, kernel...): by products for images, by weights for any number of axes where O is 1."""
+    """Constant weights (G, O, 1, kernel...): by products for images, by windows for any number of axes where O is 1."""
     dtype = working_type(task)
     if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
         return
@@ -24,4 +24,4 @@ def depthwise_convolution(task: Task) -> Iterator[Kernel]:
     if len(kernel) == 2 and DepthwiseProducts.fits(task, windows):
         yield DepthwiseProducts(task, windows, dtype)
     if outputs == 1:
-        yield DepthwiseTaps(task, windows, dtype)
+        yield DepthwiseWindows(task, windows, dtype)

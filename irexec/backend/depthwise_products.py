@@ -29,11 +29,11 @@ _CACHED = 768 << 10
 _LONGEST_TILE = 16
 # Nanoseconds: of a call of a NumPy function, of one product in a batch, of one inner loop of an addition, of an added, copied,
 # transposed element.
-_CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1500.0, 55.0, 40.0, 0.2, 0.25, 1.0
+_CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1900.0, 70.0, 50.0, 0.25, 0.3, 1.0
 # Nanoseconds of work that a thread takes at once.
 _WORTH = 60_000
 # Multiplications and additions for each nanosecond in products this small.
-_FLOPS = 50.0
+_FLOPS = 40.0
 
 
 @dataclass(frozen=True)

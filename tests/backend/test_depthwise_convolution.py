@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec.backend import depthwise_products, depthwise_taps
+from irexec.backend import depthwise_products, depthwise_windows
 from irexec.backend.depthwise_products import DepthwiseProducts
-from irexec.backend.depthwise_taps import DepthwiseTaps
+from irexec.backend.depthwise_windows import DepthwiseWindows
 from irexec.backend.registry import candidates
 from tests.support.kernel_checks import check_kernels
 from tests.support.tasks import task_of
@@ -57,13 +57,12 @@ def test_rows(row: tuple[Any, ...], dtype: type[np.floating]) -> None:
 @pytest.mark.parametrize("row", ROWS[:8], ids=str)
 @pytest.mark.parametrize("cached", [1, 4000])
 def test_small_blocks(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], cached: int) -> None:
-    """Images of several blocks, and weights that are not repeated for a row."""
+    """Images of several blocks."""
     monkeypatch.setattr(depthwise_products, "_CACHED", cached)
-    monkeypatch.setattr(depthwise_taps, "_CACHED", cached)
-    monkeypatch.setattr(depthwise_taps, "_REPEATED", cached)
+    monkeypatch.setattr(depthwise_windows, "_CACHED", cached)
     inputs, attributes = weights_and_data(row, np.float32)
     kernels = check_kernels("GroupConvolution", "opset1", inputs, attributes, constants=[1])
-    assert {type(kernel) for kernel in kernels} == {DepthwiseProducts, DepthwiseTaps}
+    assert {type(kernel) for kernel in kernels} == {DepthwiseProducts, DepthwiseWindows}
     assert cached > 1 or all(kernel.splits for kernel in kernels)
 
 
@@ -83,12 +82,12 @@ def test_random_geometry() -> None:
 
 
 def test_cost_follows_the_orders_in_memory() -> None:
-    """Products are cheaper for images in C order than for channels last, weights the other way round."""
+    """Products are cheaper for images in C order than for channels last, windows the other way round."""
     inputs, attributes = weights_and_data(((1, 96, 56, 56), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1), np.float32)
     task = task_of("GroupConvolution", "opset1", inputs, attributes, constants=[1])
     last = dataclasses.replace(task, input_orders=((0, 2, 3, 1), None), output_orders=((0, 2, 3, 1),))
     costs, costs_last = ({type(kernel): kernel.cost for kernel in candidates(t)} for t in (task, last))
-    assert costs_last[DepthwiseTaps] < costs[DepthwiseTaps]
+    assert costs_last[DepthwiseWindows] < costs[DepthwiseWindows]
     assert costs_last[DepthwiseProducts] > costs[DepthwiseProducts]
 
 

@@ -1,0 +1,114 @@
+"""Depthwise convolution with the channels last in memory: sums over windows, whose inner loop runs over the channels.
+
+NumPy's einsum multiplies and adds in one go over views of the padded data. Any number of spatial axes, strides and dilations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from irexec.backend.blocks import finish_block, result_block
+from irexec.backend.chain import Epilogue
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.scratch import Scratch
+from irexec.reference.windows import SlidingWindows
+
+# Bytes of sums that a block works on; its data lie beside them in the L2 cache.
+_CACHED = 384 << 10
+# Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or transposed.
+_CALLS, _LOOP, _WEIGHT, _COPY, _TRANSPOSE = 20_000.0, 15.0, 0.21, 0.15, 0.6
+
+
+class DepthwiseWindows(Kernel):
+    """Depthwise convolution of data with the channels last; one input and one output channel in each group."""
+
+    def __init__(self, task: Task, windows: SlidingWindows, dtype: np.dtype) -> None:
+        super().__init__("depthwise by windows, channels last", reads=(0,), runs_chain=True)
+        self._dtype, self._windows, self._source = dtype, windows, task.constants[1]
+        self._images, self._channels, *self._sizes = task.shape(0)
+        self._last = (0, *range(2, len(self._sizes) + 2), 1)
+        rows, *inner = self._last[1:-1]
+        self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (rows, *inner), (1,)))
+        counts = windows.counts
+        self._row = math.prod(counts[1:])
+        step = max(1, _CACHED // (self._row * self._channels * dtype.itemsize))
+        self._blocks = [slice(first, min(first + step, counts[0])) for first in range(0, counts[0], step)]
+        self.splits = self._images * len(self._blocks) > 1
+        self.cost = self._estimate(task.input_orders[0] != self._last, task.output_orders[0] != self._last)
+        covered = math.prod(self._covered(self._blocks[0])) * self._channels
+        result = step * self._row * self._channels
+        self.workspace = (2 * result + covered + math.prod(self._sizes) * self._channels) * dtype.itemsize + 256
+        self.workspace += self._epilogue.workspace(result)
+
+    def _estimate(self, moves_input: bool, moves_output: bool) -> float:
+        pixels = math.prod(self._windows.counts)
+        data = math.prod(self._sizes) * self._channels
+        sums = pixels * math.prod(self._windows.kernel) * (_LOOP + _WEIGHT * self._channels)
+        moved = data * (_COPY + moves_input * _TRANSPOSE) + pixels * self._channels * moves_output * _TRANSPOSE
+        return self._images * (sums + moved + len(self._blocks) * _CALLS)
+
+    def _covered(self, rows: slice) -> list[int]:
+        """How many positions of the padded data the windows of a block of rows cover along each axis."""
+        w = self._windows
+        counts = [rows.stop - rows.start, *w.counts[1:]]
+        return [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(counts, w.kernel, w.strides, w.dilations, strict=True)]
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self._source is not None
+        self._weights = store.get([self._source], ("channels last", self._dtype.str), self._moved)
+
+    def _moved(self, weights: np.ndarray) -> np.ndarray:
+        """(C, 1, 1, kernel...) to (kernel..., C)."""
+        return np.ascontiguousarray(np.moveaxis(weights[:, 0, 0], 0, -1), self._dtype)
+
+    def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
+        x, out = inputs[0].transpose(self._last), outputs[0].transpose(self._last)
+        operands = self._epilogue.bind(inputs[2:])
+
+        def block(index: int, scratch: Scratch) -> None:
+            image, number = divmod(index, len(self._blocks))
+            rows = self._blocks[number]
+            target = out[image, rows]
+            result = result_block(target, self._dtype, target.ndim, scratch)
+            mark = scratch.mark()
+            self._convolve(x[image], rows, result, scratch)
+            scratch.release(mark)
+            pixels = slice(rows.start * self._row, rows.stop * self._row)
+            finish_block(result, target, self._epilogue, operands, (slice(image, image + 1), pixels, slice(0, self._channels)), scratch)
+
+        context.parallel(self._images * len(self._blocks), block)
+
+    def _convolve(self, x: np.ndarray, rows: slice, out: np.ndarray, scratch: Scratch) -> None:
+        """(spatial..., C) to a block of rows (rows, counts..., C)."""
+        data = self._padded(x, rows, scratch)
+        w = self._windows
+        steps = data.strides[:-1]
+        strides = (
+            *(step * s for step, s in zip(steps, w.strides, strict=True)), data.strides[-1],
+            *(step * d for step, d in zip(steps, w.dilations, strict=True)),
+        )  # fmt: skip
+        view = np.lib.stride_tricks.as_strided(data, (*out.shape, *w.kernel), strides, writeable=False)
+        axes, kept = list(range(view.ndim)), out.ndim
+        np.einsum(view, axes, self._weights, [*axes[kept:], kept - 1], axes[:kept], out=out)
+
+    def _padded(self, x: np.ndarray, rows: slice, scratch: Scratch) -> np.ndarray:
+        """The data that the windows of a block of rows cover, with zeros where they reach beyond it."""
+        starts = [rows.start * self._windows.strides[0], *(0 for _ in self._sizes[1:])]
+        covered = self._covered(rows)
+        padded = scratch.take((*covered, self._channels), self._dtype)
+        inside: list[slice] = []
+        source: list[slice] = []
+        for start, size, length, pad in zip(starts, self._sizes, covered, self._windows.pads_begin, strict=True):
+            first = start - pad
+            low, high = max(0, -first), max(0, min(length, size - first))
+            high = max(low, high)
+            padded[(*inside, slice(0, low))] = 0
+            padded[(*inside, slice(high, None))] = 0
+            inside.append(slice(low, high))
+            source.append(slice(first + low, first + high))
+        padded[tuple(inside)] = x[tuple(source)]
+        return padded
