@@ -64,7 +64,7 @@ def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
 
 def candidates(task: Task) -> list[Kernel]:
     """The fast kernels that can compute a task."""
-    loader.load()
+    loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
     return [kernel for function in found for kernel in _offered(function, task)]
 
@@ -79,7 +79,7 @@ def _offered(function: Candidates, task: Task) -> list[Kernel]:
 
 def has_candidates(definition: OpDef) -> bool:
     """Whether any fast kernels are registered for the operation."""
-    loader.load()
+    loader.load_for(definition.type)
     return (definition.type, definition.since) in _CANDIDATES
 
 
@@ -103,9 +103,15 @@ def block_operation(
 
 def find_block_operation(task: Task) -> BlockOperation | None:
     """How the task runs on a block of elements; None if it is not element-wise, or not for these types."""
-    loader.load()
+    loader.load_for(task.definition.type)
     function = _BLOCK_OPERATIONS.get((task.definition.type, task.definition.since))
     return None if function is None else function(task)
+
+
+def is_element_wise(definition: OpDef) -> bool:
+    """Whether the operation can run on blocks, for some types at least."""
+    loader.load_for(definition.type)
+    return (definition.type, definition.since) in _BLOCK_OPERATIONS
 
 
 def block_operations() -> frozenset[tuple[str, int | str]]:

@@ -1,36 +1,86 @@
-"""Importing the modules that register something, once, when it is first needed."""
+"""Importing the modules that register something, when it is first needed."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import threading
+from collections import defaultdict
+from pathlib import Path
+
+_NAME = re.compile(r"""["']([A-Z]\w*)["']""")
 
 
 class Loader:
-    """Imports every module of the packages it was given; a new file in one of them registers itself."""
+    """Imports the modules of the packages it was given; a new file in one of them registers itself.
+
+    A model uses few families of operations, and importing all of them takes longer than compiling a small model. So modules
+    are looked through for the names that they have in quotes, and those that name what is asked for are imported.
+    """
 
     def __init__(self) -> None:
         self._packages: list[tuple[str, list[str]]] = []
+        self._pending: dict[str, None] = {}
+        self._by_name: dict[str, list[str]] = {}
         self._lock = threading.RLock()
         self._loading = False
 
     def add_package(self, name: str, path: list[str]) -> None:
-        """The modules below the package of this ``__name__`` and ``__path__`` are imported by the next ``load``."""
-        self._packages.append((name, path))
+        """The modules below the package of this ``__name__`` and ``__path__`` are imported when they are needed."""
+        with self._lock:
+            self._packages.append((name, path))
 
     def load(self) -> None:
         """Import what has not been imported yet. Other threads wait until it is done; modules being imported do not."""
-        if not self._packages:
+        if not self._packages and not self._pending:
             return
         with self._lock:
-            if self._loading:
-                return
-            self._loading = True
-            try:
-                for name, path in self._packages:
-                    for module in pkgutil.iter_modules(path):
-                        importlib.import_module(f"{name}.{module.name}")
-                self._packages.clear()
-            finally:
-                self._loading = False
+            self._find_modules()
+            self._import(list(self._pending))
+
+    def load_for(self, name: str) -> None:
+        """Import the modules that have ``name`` in quotes. What is registered under a name that is put together is not found so."""
+        if not self._packages and not self._pending:
+            return
+        with self._lock:
+            self._find_modules()
+            self._import([module for module in self._by_name.get(name, ()) if module in self._pending])
+
+    def modules_for(self, name: str) -> list[str]:
+        """The modules that have ``name`` in quotes."""
+        with self._lock:
+            self._find_modules()
+            return self._by_name.get(name, [])
+
+    def _find_modules(self) -> None:
+        """Look through the modules of the packages that were added; one without its source is imported."""
+        packages, self._packages = self._packages, []
+        found: dict[str, list[str]] = defaultdict(list, self._by_name)
+        for name, path in packages:
+            for module in pkgutil.iter_modules(path):
+                whole = f"{name}.{module.name}"
+                self._pending[whole] = None
+                files = [file for folder in path for file in _sources(Path(folder), module.name)]
+                if not files:
+                    self._import([whole])
+                for quoted in {quoted for file in files for quoted in _NAME.findall(file.read_text("utf-8"))}:
+                    found[quoted].append(whole)
+        self._by_name = dict(found)
+
+    def _import(self, modules: list[str]) -> None:
+        if self._loading:
+            return
+        self._loading = True
+        try:
+            for module in modules:
+                importlib.import_module(module)
+                self._pending.pop(module, None)
+        finally:
+            self._loading = False
+
+
+def _sources(folder: Path, name: str) -> list[Path]:
+    """The source files of a module or package."""
+    file = folder / f"{name}.py"
+    return [file] if file.is_file() else sorted((folder / name).glob("**/*.py"))

@@ -59,8 +59,7 @@ def resolve(type: str, version: str) -> OpDef:
     Raises:
         UnsupportedError: the type is not known, or was not yet known in that opset.
     """
-    loader.load()
-    versions = _REGISTRY.get(type)
+    versions = _versions(type)
     if versions is None:
         raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (the type is not known)")
     if version in versions:
@@ -79,6 +78,14 @@ def resolve(type: str, version: str) -> OpDef:
     return versions[fitting[-1]]
 
 
+def _versions(type: str) -> dict[int | str, OpDef] | None:
+    """The definitions of a type; None if there are none."""
+    loader.load_for(type)
+    if type not in _REGISTRY:
+        loader.load()
+    return _REGISTRY.get(type)
+
+
 def opset_number(version: str) -> int | None:
     """N of "opsetN"; None for any other text."""
     digits = version.removeprefix("opset")
@@ -87,8 +94,7 @@ def opset_number(version: str) -> int | None:
 
 def is_known_type(type: str) -> bool:
     """Whether any version of the type is registered."""
-    loader.load()
-    return type in _REGISTRY
+    return _versions(type) is not None
 
 
 def definitions() -> list[OpDef]:

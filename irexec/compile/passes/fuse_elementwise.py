@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
-from irexec.backend.registry import BlockOperation, block_operations, candidates, find_block_operation
+from irexec.backend.registry import BlockOperation, candidates, find_block_operation, is_element_wise
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_native, is_static, task_of
@@ -35,7 +35,7 @@ def fuse_elementwise(graph: Graph, rewriting: Rewriting) -> None:
 
 
 def _is_element_wise(operation: Operation) -> bool:
-    return operation.definition is None or (operation.definition.type, operation.definition.since) in block_operations()
+    return operation.definition is None or is_element_wise(operation.definition)
 
 
 def _takes_chain(operation: Operation) -> bool:

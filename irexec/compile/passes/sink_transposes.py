@@ -6,7 +6,7 @@ Transposes than before.
 
 from __future__ import annotations
 
-from irexec.backend.registry import block_operations, candidates
+from irexec.backend.registry import candidates, is_element_wise
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.moves import Move, emit_move, move_of, sizes_of
 from irexec.compile.passes.merge_transposes import merge_transposes
@@ -35,7 +35,7 @@ def _is_element_wise(operation: Operation) -> bool:
     definition = operation.definition
     if definition is None or operation.chain is not None or operation.bodies or definition.injected or len(operation.outputs) != 1:
         return False
-    if (definition.type, definition.since) not in block_operations() or definition.type in _BY_AXIS:
+    if not is_element_wise(definition) or definition.type in _BY_AXIS:
         return False
     return operation.attributes.get("auto_broadcast", "numpy") == "numpy" and is_static(operation) and is_native(operation)
 
