@@ -84,6 +84,8 @@ def multiply_rows(rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> Non
     if height < 8 or n <= height:
         np.matmul(rows[..., None, :, :], weights, out=by_panel.swapaxes(-2, -3))
         return
+    # Of about equal height, since a last one of a few rows would be slow.
+    height = -(-n // -(-n // height))
     pieces = n // height
     covered = pieces * height
     lead = rows.shape[:-2]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
+from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.weights import equal_outputs
 from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
@@ -27,7 +29,7 @@ ROWS = [
     ("1x1, several blocks", (1, 64, 48, 48), (192, 64, 1, 1), ONES, {"1x1 product"}),
     ("1x1, stride 2", (1, 16, 9, 8), (8, 16, 1, 1), ONES | {"strides": (2, 2)}, {"columns"}),
     ("1x1, padded", (1, 3, 4, 4), (5, 3, 1, 1), PADS, {"columns"}),
-    ("3x3", (1, 16, 12, 12), (24, 16, 3, 3), PADS, {"columns", "Winograd F(2x2, 3x3)", "Winograd F(4x4, 3x3)"}),
+    ("3x3", (1, 16, 12, 12), (24, 16, 3, 3), PADS, {"columns", "Winograd F(2x2, 3x3)", "Winograd F(4x4, 3x3)", "Winograd F(6x6, 3x3)"}),
     ("3x3, odd sizes", (2, 5, 11, 13), (7, 5, 3, 3), PADS, {"columns", "Winograd F(4x4, 3x3)"}),
     ("3x3, several blocks", (1, 32, 50, 54), (48, 32, 3, 3), PADS, {"columns", "Winograd F(4x4, 3x3)"}),
     ("3x3, uneven pads", (1, 8, 9, 9), (8, 8, 3, 3), ONES | {"pads_begin": (2, 0), "pads_end": (0, 3)}, {"Winograd F(4x4, 3x3)"}),
@@ -181,3 +183,34 @@ def test_workspace_is_bounded(data, filter, strides):
     found = candidates(task)
     assert found
     assert max(kernel.workspace for kernel in found) <= 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("results", "points"), [(2, (0, 1, -1)), (4, (0, 1, -1, 2, Fraction(-1, 2))), (6, (0, 1, -1, 2, -2, 3, Fraction(1, 7)))]
+)
+def test_minimal_filtering_is_exact(results, points):
+    matrices = minimal_filtering(results, 3, points)
+    data, filter = [Fraction(3 * i * i - 7, 2) for i in range(results + 2)], [Fraction(5, 3), Fraction(-2), Fraction(7)]
+
+    def times(rows, vector):
+        return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in rows]
+
+    products = [a * b for a, b in zip(times(matrices.filter, filter), times(matrices.input, data), strict=True)]
+    assert times(matrices.output, products) == [sum(filter[k] * data[i + k] for k in range(3)) for i in range(results)]
+    with pytest.raises(ValueError, match="takes"):
+        minimal_filtering(results, 3, points[1:])
+
+
+@pytest.mark.parametrize(("tile", "limit"), [(2, 1e-6), (4, 6e-6), (6, 1.6e-5)])
+def test_error_of_winograd(tile, limit):
+    """Against float64, for the most input channels that a tile is used for."""
+    rng = np.random.default_rng(0)
+    inputs = 128 if tile == 6 else 512
+    x = np.maximum(rng.standard_normal((1, inputs, 26, 26)), 0).astype(np.float32)
+    weights = rng.standard_normal((16, inputs, 3, 3)).astype(np.float32)
+    task = task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])
+    definition = resolve("Convolution", "opset1")
+    exact = definition(x.astype(np.float64), weights.astype(np.float64), **definition.arguments(PADS))
+    (kernel,) = (kernel for kernel in candidates(task) if kernel.algorithm == f"Winograd F({tile}x{tile}, 3x3)")
+    (result,) = run_kernel(kernel, task, [x, weights])
+    assert np.abs(result - exact).max() <= limit * np.abs(exact).max()

@@ -44,7 +44,7 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
     if is_channels_last(task.input_orders[0]):
         yield Columns(task, geometry, channels_last=True)
     for tile in TILES:
-        if task.constants[1] is not None and suits(geometry):
+        if task.constants[1] is not None and suits(geometry, tile):
             kernel = Winograd(task, geometry, tile)
             if kernel.workspace <= _WORKSPACE:
                 yield kernel

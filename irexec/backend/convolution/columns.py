@@ -183,6 +183,6 @@ def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, 
     repacked = g.images * g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
     # A run of memory that is copied at once begins at a cost of its own.
     run = g.inputs * g.windows.kernel[-1] if channels_last else g.windows.counts[-1]
-    copied = g.images * g.groups * g.depth * g.pixels * (0.25 + 4 / run if channels_last == data_last else 1.0)
+    copied = g.images * g.groups * g.depth * g.pixels * (0.25 + 10 / run if channels_last == data_last else 1.0)
     moved = 0.2 if channels_last == result_last else 0.9
     return product + repacked + copied + g.images * g.groups * g.outputs * g.pixels * moved + 15_000 * blocks * g.images
