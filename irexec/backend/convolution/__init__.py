@@ -11,6 +11,8 @@ from irexec.backend.convolution.winograd import TILES, Winograd, suits
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.registry import kernels
 
+# Channels of data that is copied to channels last in next to no time.
+_FEW = 4
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
 
@@ -41,7 +43,8 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
             yield Pointwise(task, geometry, channels_last=True)
         return
     yield Columns(task, geometry, channels_last=False)
-    if is_channels_last(task.input_orders[0]):
+    either_last = is_channels_last(task.input_orders[0]) or is_channels_last(task.output_orders[0])
+    if either_last or geometry.groups * geometry.inputs <= _FEW:
         yield Columns(task, geometry, channels_last=True)
     for tile in TILES:
         if task.constants[1] is not None and suits(geometry, tile):

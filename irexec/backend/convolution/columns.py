@@ -36,6 +36,8 @@ class Columns(Kernel):
     def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:
         g = self.geometry = geometry
         self.channels_last = channels_last
+        # Windows are cut from data that lies in memory as the columns do.
+        self.copies = is_channels_last(task.input_orders[0]) != channels_last
         self.in_phases = not channels_last and g.windows.strides[-1] > 1 and g.windows.kernel[-1] > 1
         self.output = Output(task, g.computed)
         make = channels_last_matrix if channels_last else _matrix
@@ -114,7 +116,7 @@ class Columns(Kernel):
                 view = _phase_windows(phases, w, tap, lengths)
                 columns[(slice(None),) * rank + (tap,)] = view
         else:
-            data = area.of(scratch, image, g.computed, False)
+            data = area.of(scratch, image, g.computed, False, self.copies)
             points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
             np.copyto(columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
         scratch.release(mark)
@@ -125,7 +127,7 @@ class Columns(Kernel):
         rank, pixels = len(lengths), math.prod(lengths)
         columns = scratch.take((g.groups, *lengths, *w.kernel, g.inputs), g.computed)
         mark = scratch.mark()
-        data = area.of(scratch, image, g.computed, True)
+        data = area.of(scratch, image, g.computed, True, self.copies)
         view = windows(data, w.kernel, w.strides, w.dilations, lengths)
         by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
         np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
@@ -179,10 +181,11 @@ def _block_pixels(g: Geometry, threads: int) -> int:
 
 
 def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, blocks: int) -> float:
-    product = g.images * g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last)
-    repacked = g.images * g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
+    product = g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last)
+    repacked = g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
+    read = g.groups * g.inputs * math.prod(g.sizes) * (0.3 if channels_last == data_last else 1.2)
     # A run of memory that is copied at once begins at a cost of its own.
     run = g.inputs * g.windows.kernel[-1] if channels_last else g.windows.counts[-1]
-    copied = g.images * g.groups * g.depth * g.pixels * (0.25 + 10 / run if channels_last == data_last else 1.0)
-    moved = 0.2 if channels_last == result_last else 0.9
-    return product + repacked + copied + g.images * g.groups * g.outputs * g.pixels * moved + 15_000 * blocks * g.images
+    copied = g.groups * g.depth * g.pixels * (0.25 + 10 / run)
+    moved = g.groups * g.outputs * g.pixels * (0.2 if channels_last == result_last else 0.9)
+    return g.images * (product + repacked + read + copied + moved + 15_000 * blocks)

@@ -36,7 +36,7 @@ _POINTS = {
 }
 TILES = tuple(_POINTS)
 # Input channels up to which the error of m = 6 is at most 1e-5 of the largest result.
-_EXACT_ENOUGH = 128
+_EXACT_ENOUGH = 64
 
 # Bytes of transformed tiles and of their products that a block should have. Where there are many channels, the weights are read
 # from memory for each block, so that blocks are larger.
