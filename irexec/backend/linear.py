@@ -134,12 +134,14 @@ class Weights:
         self._matrix: np.ndarray | None = None
 
     def pack(self, store: ConstantStore) -> None:
-        """Held as it is stored if each feature's weights are contiguous; otherwise transposed."""
-        self._matrix = store.get([self.source], ("matrix", self.transposed), self._packed)
+        """Held as it is stored, which others may read too, if each feature's weights are contiguous; otherwise transposed."""
+        if self.transposed:
+            self._matrix = store.get([self.source], "transposed matrix", self._packed)
+        else:
+            self._matrix = np.require(store.array(self.source).reshape(self._shape), requirements=["C", "A"])
 
     def _packed(self, array: np.ndarray) -> np.ndarray:
-        matrix = array.reshape(self._shape[::-1]).T if self.transposed else array.reshape(self._shape)
-        return np.require(matrix, requirements=["C", "A"])
+        return np.require(array.reshape(self._shape[::-1]).T, requirements=["C", "A"])
 
     def workspace(self, features: int) -> int:
         """Bytes of scratch that ``rows`` takes for so many features."""

@@ -6,26 +6,41 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irexec
-from irexec.compile.steps import Plan
+from irexec.backend.registry import is_element_wise
+from irexec.compile.steps import Plan, Step
+from irexec.dtypes.elements import F32
+from irexec.runtime.session import CompiledModel
+from irexec.schema.registry import resolve
 from tests.support.networks import feeds
 
 KEPT = Path(__file__).parents[1] / "data" / "networks"
 
 
+# What chains hang on: products, pooling, normalizations, reductions and other chains.
+FEEDS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul", "MaxPool", "AvgPool", "MVN",
+         "GroupNormalization", "NormalizeL2", "ReduceMean", "ReduceSum", "ReduceMax", "Softmax", "Chain")  # fmt: skip
+
+
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
-    """The plan of each network for the shapes of its first run."""
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[CompiledModel, Plan]]:
+    """Each network, with the plan for the shapes of its first run."""
     folder, found = tmp_path_factory.mktemp("networks"), {}
     for path in sorted(KEPT.glob("*.zip")):
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder)
-        compiled = irexec.compile_model(irexec.read_model(folder / f"{path.stem}.xml"), threads=1)
-        inputs = feeds(folder / f"{path.stem}.xml", compiled.inputs)[0]
-        found[path.stem] = compiled._plan(tuple(array.shape for array in inputs), None)
+        model = irexec.compile_model(irexec.read_model(folder / f"{path.stem}.xml"), threads=1)
+        inputs = feeds(folder / f"{path.stem}.xml", model.inputs)[0]
+        found[path.stem] = model, model._plan(tuple(array.shape for array in inputs), None)
     return found
+
+
+@pytest.fixture(scope="module")
+def plans(compiled: dict[str, tuple[CompiledModel, Plan]]) -> dict[str, Plan]:
+    return {name: plan for name, (_, plan) in compiled.items()}
 
 
 def test_steps(plans: dict[str, Plan]) -> None:
@@ -41,3 +56,44 @@ def test_copies_of_tensors_in_another_order_or_shape(plans: dict[str, Plan]) -> 
     assert sum(types[name] for name in ("Reshape", "Squeeze", "Unsqueeze")) <= 25
     everything = Counter(step.type for plan in plans.values() for step in plan.steps)
     assert everything["Transpose"] <= 2
+
+
+def test_element_wise_steps_behind_what_could_take_them_have_a_reason(plans: dict[str, Plan]) -> None:
+    unexplained, count = [], 0
+    for name, plan in plans.items():
+        producers = {slot: step for step in plan.steps for slot in step.outputs if slot >= 0}
+        for step in filter(_is_element_wise, plan.steps):
+            for producer in (producers[slot] for slot in step.inputs if slot in producers):
+                if producer.kernel is None or producer.type not in FEEDS:
+                    continue
+                count += 1
+                layers = {node.name for node in (*step.origins, *producer.origins)}
+                if not any(refusal.layer in layers for refusal in plan.refusals):
+                    unexplained.append((name, producer.node.name, step.node.name))
+    assert count > 0
+    assert unexplained == []
+
+
+def _is_element_wise(step: Step) -> bool:
+    return step.type == "Chain" or (step.type == step.node.type and is_element_wise(resolve(step.node.type, step.node.version)))
+
+
+def test_no_constant_is_held_twice(compiled: dict[str, tuple[CompiledModel, Plan]]) -> None:
+    """Neither in two packings, nor packed and as it is stored."""
+    for name, (model, _) in compiled.items():
+        packings = Counter(source for sources, _ in model._compilation.store._entries for source in sources)
+        assert packings, name
+        assert set(packings.values()) == {1}, name
+
+
+def test_the_arena_is_a_part_of_all_tensors() -> None:
+    """A row of residual blocks: three tensors live at any time, whatever the depth; the rest is workspace."""
+    builder, size, depth = irexec.Builder("residual"), 1 << 16, 20
+    x = builder.parameter(F32, (64, size // 64), "x")
+    for _ in range(depth):
+        y = builder.emit("Softmax", builder.emit("Softmax", x, axis=1), axis=0)
+        x = builder.emit("Add", x, y)
+    builder.result(x)
+    plan = irexec.compile_model(builder.model(), threads=1)._plan((), None)
+    assert plan.intermediate >= 2 * depth * size * 4
+    assert plan.arena <= 7 * size * np.dtype(np.float32).itemsize
