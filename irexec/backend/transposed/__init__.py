@@ -12,6 +12,7 @@ from irexec.backend.registry import kernels
 from irexec.backend.transposed.any_layout import AnyLayout
 from irexec.backend.transposed.geometry import TransposedGeometry, backprop_geometry
 from irexec.backend.transposed.phases import PhaseColumns
+from irexec.backend.transposed.shared_windows import SharedWindows, share_windows
 from irexec.backend.transposed.sums import TapSums
 from irexec.backend.transposed.tiles import PixelTiles, suits
 
@@ -43,8 +44,12 @@ def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Ker
     if geometry is None:
         return
     found: list[Kernel] = [PhaseColumns(task, geometry), TapSums(task, geometry)]
+    if share_windows(geometry):
+        found.append(SharedWindows(task, geometry, channels_last=False))
     if is_channels_last(task.input_orders[0]) or is_channels_last(task.output_orders[0]):
         found.append(PhaseColumns(task, geometry, channels_last=True))
+        if share_windows(geometry):
+            found.append(SharedWindows(task, geometry, channels_last=True))
         if suits(geometry):
             found.append(PixelTiles(task, geometry))
     yield from (kernel for kernel in found if kernel.workspace <= _WORKSPACE)

@@ -132,7 +132,9 @@ class PhaseColumns(Kernel):
         if not all(axis.taps for axis in phase):
             target[...] = 0
             return
-        columns = self._columns(scratch, image, phase, rows.start, lengths)
+        begins = [phase[0].first + rows.start, *(axis.first for axis in phase[1:])]
+        kernel, steps_of_taps = [len(axis.taps) for axis in phase], [axis.step for axis in phase]
+        columns = columns_of(scratch, image, g, begins, kernel, steps_of_taps, lengths, self.channels_last)
         if self.channels_last:
             values = scratch.take((columns.shape[1], g.groups * g.outputs), g.computed).T
             multiply_groups(scratch, columns, matrix, values)
@@ -143,24 +145,6 @@ class PhaseColumns(Kernel):
             else:
                 np.matmul(matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
         np.copyto(target, values.reshape(target.shape))
-
-    def _columns(self, scratch: Scratch, image: np.ndarray, phase: Phase, first: int, lengths: list[int]) -> np.ndarray:
-        """What the values of a phase are made of, as (groups, inputs * taps, pixels), or (groups, pixels, taps * inputs)."""
-        g = self.geometry
-        begins = [phase[0].first + first, *(axis.first for axis in phase[1:])]
-        kernel = [len(axis.taps) for axis in phase]
-        rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
-        area = Region(g.sizes, begins, _sizes(phase, lengths[0]))
-        data = area.of(scratch, image, g.computed, self.channels_last)
-        view = windows(data, kernel, (1,) * rank, [axis.step for axis in phase], lengths)
-        if self.channels_last:
-            columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
-            by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
-            np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
-            return columns.reshape(g.groups, pixels, depth)
-        columns = scratch.take((len(image), *kernel, *lengths), g.computed)
-        np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
-        return columns.reshape(g.groups, depth, pixels)
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
@@ -174,6 +158,31 @@ class PhaseColumns(Kernel):
             product += depth * pixels * per_input + g.outputs * pixels * per_output
             cost += g.images * g.groups * product
         return cost + 5000 * len(self.phases) * len(self.rows) * len(self.channels) * g.images
+
+
+def columns_of(
+    scratch: Scratch,
+    image: np.ndarray,
+    g: TransposedGeometry,
+    begins: Sequence[int],
+    kernel: Sequence[int],
+    steps: Sequence[int],
+    lengths: Sequence[int],
+    channels_last: bool,
+) -> np.ndarray:
+    """Windows of so many taps at so many positions, as (groups, inputs * taps, pixels), or (groups, pixels, taps * inputs)."""
+    rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
+    sizes = [length + step * (taps - 1) for length, step, taps in zip(lengths, steps, kernel, strict=True)]
+    data = Region(g.sizes, begins, sizes).of(scratch, image, g.computed, channels_last)
+    view = windows(data, kernel, (1,) * rank, steps, lengths)
+    if channels_last:
+        columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
+        by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
+        np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+        return columns.reshape(g.groups, pixels, depth)
+    columns = scratch.take((len(image), *kernel, *lengths), g.computed)
+    np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
+    return columns.reshape(g.groups, depth, pixels)
 
 
 def _sizes(phase: Phase, rows: int) -> list[int]:
