@@ -124,7 +124,9 @@ def test_cases(make: Make, left: list[str], shape: PartialShape, element: Elemen
     assert types(graph) == left
     x = numbers(*(size if isinstance(size, int) else 5 for size in shape or ())).astype(element.carrier)
     for names in (PASS, True):
-        assert_agrees(model, [x], names, tolerance=1e-5 if element is not F16 else 2e-3)
+        # Where a product divides, its rounding counts many times over.
+        divides = "Divide" in left
+        assert_agrees(model, [x], names, tolerance=2e-3 if element is F16 else 2e-4 if divides else 1e-5)
 
 
 def test_shared_weights_stay() -> None:

@@ -1,11 +1,11 @@
-"""Whether an output is what a page shows: ``...`` stands for anything, floats may differ in their last digits."""
+"""Whether an output is what a page shows: ``...`` stands for anything, floats may differ in their last digits and tables in width."""
 
 from __future__ import annotations
 
 import re
 
 _FLOAT = r"[-+]?(?:\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)"
-_TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<float>(?<![\w.]){_FLOAT}(?![\w.]))|(?P<space>[ ]+)|(?P<text>.)", re.DOTALL)
+_TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<float>(?<![\w.]){_FLOAT}(?![\w.]))|(?P<space>[ ]+)|(?P<rule>─+)|(?P<text>.)", re.DOTALL)
 
 
 def normal(text: str) -> str:
@@ -32,7 +32,7 @@ def _pattern(expected: str) -> tuple[str, list[str]]:
             floats.append(token["float"])
             parts.append(f"({_FLOAT})")
         else:
-            parts.append(" +" if token["space"] else re.escape(token[0]))
+            parts.append(" +" if token["space"] else "─+" if token["rule"] else re.escape(token[0]))
     return "".join(parts), floats
 
 

@@ -106,6 +106,7 @@ def _extras() -> set[str]:
         ("a b", "a  b", True),
         ("0.920884 seven", "0.920885 seven", True),
         ("0.920884 seven", "0.930885 seven", False),
+        ("a  b\n────", "a   b\n─────", True),
         ("took ... ms\nend", "took 12.5 ms\nend", True),
         ("first\n...\nlast", "first\nsecond\nthird\nlast", True),
         ("first\n...\nlast", "first\nsecond\nthird\nend", False),

@@ -23,6 +23,7 @@ BIG = f"""<net name="big" version="11"><layers>
 MEASURE = """
 import sys
 import irexec
+import irexec.io
 from tests.support.memory import peak_kilobytes
 irexec.validate(irexec.io.read_text(b'<net name="warm" version="11"/>'))
 before = peak_kilobytes()
