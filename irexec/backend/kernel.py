@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,9 @@ class _Running(threading.local):
 
 _running = _Running()
 
+TRIALS = 6
+"""Runs of a step on all threads and on one, in turns, before one of them is settled on."""
+
 
 def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
     outer, mark = _running.scratch, scratch.mark()
@@ -101,6 +106,10 @@ def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
 class Context:
     """What a kernel works with during a run: threads and workspace.
 
+    Whether threads pay depends on how a kernel spends its time: a product of a millisecond runs beside another one, but where
+    two threads call many short NumPy functions, they wait for each other's interpreter lock. So the first runs of a step
+    try both, and the faster way stays. Results are the same: the blocks are.
+
     Attributes:
         pool: the threads.
         scratches: one for each thread.
@@ -108,6 +117,22 @@ class Context:
 
     pool: Pool
     scratches: Sequence[Scratch]
+    _alone: bool = False
+    _trials: int = 0
+    _fastest: list[float] = field(default_factory=lambda: [math.inf, math.inf])
+
+    def run(self, kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Run a kernel, and learn from its time whether several threads pay."""
+        if self._trials >= TRIALS or len(self.scratches) == 1 or not kernel.splits:
+            kernel.run(inputs, outputs, self)
+            return
+        self._alone = self._trials % 2 == 1
+        start = time.perf_counter()
+        kernel.run(inputs, outputs, self)
+        self._fastest[self._alone] = min(self._fastest[self._alone], time.perf_counter() - start)
+        self._trials += 1
+        if self._trials == TRIALS:
+            self._alone = self._fastest[True] < self._fastest[False]
 
     def parallel(self, count: int, block: Block) -> None:
         """Call ``block(index, scratch)`` for every index below ``count``, on any thread, in any order.
@@ -118,7 +143,7 @@ class Context:
         outer = _running.scratch
         if outer is not None:
             _in_turn(count, block, outer)
-        elif count == 1 or len(self.scratches) == 1:
+        elif count == 1 or len(self.scratches) == 1 or self._alone:
             self.scratches[0].clear()
             _in_turn(count, block, self.scratches[0])
         else:

@@ -101,7 +101,7 @@ class _Runner:
             if step.kernel is not None:
                 for place in step.fresh:
                     slots[place.slot] = place.allocated()
-                step.kernel.run(arrays, [slots[i] for i in step.outputs], context)
+                context.run(step.kernel, arrays, [slots[i] for i in step.outputs])
             else:
                 self._call(step, arrays)
         except Exception as error:
