@@ -11,7 +11,7 @@ _ALIGNMENT = 64
 
 
 class Scratch:
-    """Hands out uninitialised arrays from one buffer; ``clear`` takes them all back.
+    """Uninitialised arrays from one buffer; ``clear`` releases all of them.
 
     Args:
         size: bytes of the buffer. An array that does not fit is allocated on its own, so that an estimate that was
@@ -41,11 +41,11 @@ class Scratch:
         return self._used
 
     def release(self, mark: int) -> None:
-        """Take back what was handed out since ``mark``."""
+        """Release what was taken since ``mark``."""
         self._used = mark
 
     def clear(self) -> None:
-        """Take everything back."""
+        """Release everything."""
         self._used = 0
 
 
