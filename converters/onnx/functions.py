@@ -74,8 +74,8 @@ def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
     except defs.SchemaError:
         return None
     # The type stubs of onnx lack these two.
-    versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
-    return schema if versions else None
+    lists = ("function_opset_versions", "context_dependent_function_opset_versions")
+    return schema if any(getattr(schema, name) for name in lists) else None
 
 
 def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelProto:

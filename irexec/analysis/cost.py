@@ -130,7 +130,7 @@ class Costs:
         if value is None:
             return None
         shape = self.fact(value).shape
-        return None if shape is None or not is_static(shape) else tuple(map(int, shape))  # type: ignore[arg-type]
+        return shape if is_static(shape) else None
 
     def _leaves(self, value: Value, together: Mapping[Node, Any]) -> bool:
         """Whether an output is read outside of the layers; a Result reads those of the model."""
@@ -157,15 +157,16 @@ class Costs:
         for source in Wiring.of(node, body).sources:
             if source is not None and source[1] is not None:
                 shape = self._shape(node.inputs[source[0]])
-                return None if shape is None else int(source[1].iterations(shape[source[1].axis]))  # type: ignore[call-overload]
+                count = None if shape is None else source[1].iterations(shape[source[1].axis])
+                return count if isinstance(count, int) else None
         return 1
 
 
 def packed_bytes(fact: Fact) -> int | None:
     """Bytes of a tensor of this fact as it is stored; None if its type or shape is not known, and for strings."""
-    if fact.element is None or fact.element.kind == "string" or fact.shape is None or not fact.is_static:
+    if fact.element is None or fact.element.kind == "string" or not fact.is_static:
         return None
-    return -(-math.prod(map(int, fact.shape)) * fact.element.bits // 8)  # type: ignore[arg-type]
+    return -(-math.prod(fact.static_shape) * fact.element.bits // 8)
 
 
 def _parameter_count(node: Node) -> int:

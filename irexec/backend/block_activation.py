@@ -21,7 +21,7 @@ _INF = math.inf
 
 @block_function("Relu", since=1, kinds="fiu")
 def _relu_1(task: Task) -> BlockOperation | None:
-    if task.dtype(0).kind != "f":  # type: ignore[union-attr]
+    if task.kind != "f":
         return from_reference(task)
     return BlockOperation(_relu, (0,), (None,), passes=1.7)
 

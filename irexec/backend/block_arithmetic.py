@@ -87,9 +87,9 @@ def _divide_1(task: Task) -> BlockOperation | None:
     return BlockOperation(multiply, (0,), (None,))
 
 
-def _has_exact_inverse(value: np.generic) -> bool:
+def _has_exact_inverse(value: np.floating) -> bool:
     """Whether it is a power of two whose inverse is a normal number."""
-    number = float(value)  # type: ignore[arg-type]
+    number = float(value)
     return math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5 and 2.0**-10 <= abs(number) <= 2.0**10
 
 
@@ -98,10 +98,10 @@ def _power_1(task: Task) -> BlockOperation | None:
     """Constant exponents by multiplication and square root; NumPy needs about 20 ns for a power."""
     if task.inputs[0].element is not task.inputs[1].element:
         return None
-    if task.dtype(0).kind != "f":  # type: ignore[union-attr]
+    if task.kind != "f":
         return from_reference(task)
     exponent = scalar_constant(task, 1)
-    known = None if exponent is None else _POWERS.get(float(exponent))  # type: ignore[arg-type]
+    known = None if exponent is None else _POWERS.get(float(exponent))
     if known is None:
         return BlockOperation(by_ufunc(np.power), (0, 1), aligned_shapes(task, (0, 1)), in_place=False, passes=150)
     function, temporaries, passes = known

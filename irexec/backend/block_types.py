@@ -37,7 +37,7 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
     def register(make: Make) -> Make:
         @block_operation(type, since)
         def operation(task: Task) -> BlockOperation | None:
-            if not _has_native_types(task) or task.inputs[0].element.carrier.kind not in kinds:  # type: ignore[union-attr]
+            if not _has_native_types(task) or task.kind not in kinds:
                 return None
             made = _widened(task, make) if task.definition.widen and _has(task, F16) else make(task)
             return made and _with_needed_shapes(made, task)
@@ -134,12 +134,12 @@ def _from_the_left(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
     return shape[:rank] + (1,) * (rank - len(shape))
 
 
-def scalar_constant(task: Task, index: int) -> np.generic | None:
-    """The value of a constant input of one element; None if it is not one."""
+def scalar_constant(task: Task, index: int) -> np.floating | None:
+    """The value of a constant floating-point input of one element; None if it is not one."""
     source = task.constants[index] if index < len(task.constants) else None
-    if source is None or any(size != 1 for size in source.shape):
+    if source is None or not source.element.is_float or any(size != 1 for size in source.shape):
         return None
-    value: np.generic = source.array().reshape(-1)[0]
+    value: np.floating = source.array().reshape(-1)[0]
     return value
 
 

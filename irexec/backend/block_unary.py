@@ -25,7 +25,7 @@ def _define(type: str, since: int, ufunc: Callable[..., Any], passes: float, *, 
 
     @block_function(type, since, "fiu")
     def operation(task: Task) -> BlockOperation | None:
-        if task.dtype(0).kind == "f" or integers == "ufunc":  # type: ignore[union-attr]
+        if task.kind == "f" or integers == "ufunc":
             return floats
         return _COPY if integers == "copy" else from_reference(task)
 
@@ -67,7 +67,7 @@ def _erfinv_17(task: Task) -> BlockOperation | None:
 
 @block_function("Round", since=5, kinds="fiu")
 def _round_5(task: Task) -> BlockOperation | None:
-    if task.dtype(0).kind != "f":  # type: ignore[union-attr]
+    if task.kind != "f":
         return _COPY
     if task.attributes.get("mode", "half_to_even") != "half_to_even":
         return from_reference(task)

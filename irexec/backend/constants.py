@@ -75,6 +75,9 @@ class ConstantSource:
             source.release()
 
 
+_Key = tuple[tuple[int, ...], Hashable]
+
+
 class _Entry(Generic[T]):
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -89,8 +92,8 @@ class ConstantStore:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[Hashable, _Entry[Any]] = {}
-        self._keys: dict[int, set[Hashable]] = {}
+        self._entries: dict[_Key, _Entry[Any]] = {}
+        self._keys: dict[int, set[_Key]] = {}
         self._lock = threading.RLock()
 
     def get(self, sources: Sequence[ConstantSource], packing: Hashable, make: Callable[..., T]) -> T:
@@ -112,7 +115,7 @@ class ConstantStore:
                     source.release()
             return entry.made[0]
 
-    def _watch(self, source: ConstantSource, key: Hashable) -> None:
+    def _watch(self, source: ConstantSource, key: _Key) -> None:
         """Release what was made of a source when it dies: its identity may become another's."""
         if id(source) not in self._keys:
             self._keys[id(source)] = set()
@@ -135,4 +138,4 @@ class ConstantStore:
     def made(self) -> list[tuple[Hashable, Any]]:
         """Each packing and what was made, for reports and tests."""
         with self._lock:
-            return [(key[1], entry.made[0]) for key, entry in self._entries.items() if entry.made is not None]  # type: ignore[index]
+            return [(packing, entry.made[0]) for (_, packing), entry in self._entries.items() if entry.made is not None]

@@ -129,7 +129,7 @@ class ChainKernel(Kernel):
         input_orders: Sequence[Order | None] = (),
         output_order: Order | None = None,
     ) -> None:
-        size = math.prod(output.shape)  # type: ignore[arg-type]
+        size = math.prod(output.static_shape)
         orders = [*input_orders, *[None] * (len(inputs) - len(input_orders))]
         full = [fact.shape == output.shape for fact in inputs]
         same = [one and order == output_order for one, order in zip(full, orders, strict=True)]

@@ -59,24 +59,25 @@ class Task:
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an own input."""
-        return _sizes(self.inputs[index])
+        return self.inputs[index].static_shape
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
         """The shape of an output."""
-        return _sizes(self.outputs[index])
+        return self.outputs[index].static_shape
 
     def dtype(self, index: int) -> np.dtype | None:
         """The type of an own input's arrays; None for an input that is left out."""
         element = self.inputs[index].element
         return None if element is None else np.dtype(element.carrier)
 
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind of type of input 0: "f", "i", "u" or "b"."""
+        return self.inputs[0].dtype.kind
+
     def has_input(self, index: int) -> bool:
         """Whether the input is there."""
         return index < len(self.inputs) and self.inputs[index].element is not None
-
-
-def _sizes(fact: Fact) -> tuple[int, ...]:
-    return tuple(int(size) for size in fact.shape or ())  # type: ignore[arg-type]
 
 
 class _Running(threading.local):

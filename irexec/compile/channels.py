@@ -76,9 +76,7 @@ def product_of(operation: Operation) -> Product | str | None:
 
 def _weights_of(operation: Operation, index: int = 1) -> tuple[int, ...] | None:
     value = operation.inputs[index]
-    if value.constant is None or not value.fact.is_static:
-        return None
-    return tuple(int(size) for size in value.fact.shape or ())  # type: ignore[arg-type]
+    return None if value.constant is None or not value.fact.is_static else value.fact.static_shape
 
 
 def _convolution(operation: Operation) -> Product | None:

@@ -5,6 +5,7 @@ The buffer of a part becomes a piece of the buffer of the concatenation, which t
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -109,6 +110,4 @@ def _root(value: Value, storage: Storage) -> Value:
 
 
 def _size(value: Value) -> int:
-    if value.fact.element is None:
-        raise AssertionError("a kernel reads values of known type")
-    return int(np.prod([int(size) for size in value.fact.shape or ()])) * value.fact.element.carrier.itemsize  # type: ignore[arg-type]
+    return math.prod(value.fact.static_shape) * value.fact.dtype.itemsize

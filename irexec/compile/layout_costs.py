@@ -22,7 +22,7 @@ STEP = 3000.0
 
 def sizes(value: Value) -> tuple[int, ...]:
     """The shape of a value of known shape."""
-    return tuple(int(size) for size in value.fact.shape or ())  # type: ignore[arg-type]
+    return value.fact.static_shape
 
 
 @dataclass

@@ -11,6 +11,7 @@ import numpy as np
 from irexec.compile.graph import Graph, Operation, Value
 from irexec.compile.rewriting import Rewriting, create
 from irexec.dtypes.elements import I64
+from irexec.ir.dims import is_static
 
 Shape = tuple[int, ...]
 RESHAPES = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
@@ -86,9 +87,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
 def sizes_of(value: Value) -> Shape | None:
     """The shape, if it is known and holds elements."""
     shape = value.fact.shape
-    if shape is None or not all(isinstance(size, int) and size > 0 for size in shape):
-        return None
-    return tuple(int(size) for size in shape)  # type: ignore[arg-type]
+    return shape if is_static(shape) and 0 not in shape else None
 
 
 def move_of(operation: Operation | None) -> Move | None:

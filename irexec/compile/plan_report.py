@@ -196,7 +196,7 @@ def _bytes(facts: Sequence[Fact]) -> int | None:
     for fact in facts:
         if fact.element is None or fact.shape is None or not fact.is_static:
             return None
-        total += math.prod(map(int, fact.shape)) * np.dtype(fact.element.carrier).itemsize  # type: ignore[arg-type]
+        total += math.prod(fact.static_shape) * fact.dtype.itemsize
     return total
 
 

@@ -74,10 +74,7 @@ def _last_reads(graph: Graph, drafts: Sequence[Draft], storage: Storage) -> dict
 
 def place_of(value: Value, slot: int, offset: int | None) -> Place:
     """The place of a value whose type and shape are known."""
-    if value.fact.element is None:
-        raise AssertionError("a kernel writes values of known type")
-    shape = tuple(int(size) for size in value.fact.shape or ())  # type: ignore[arg-type]
-    return Place(slot, shape, np.dtype(value.fact.element.carrier), value.order, offset)
+    return Place(slot, value.fact.static_shape, value.fact.dtype, value.order, offset)
 
 
 def _place_outputs(i: int, draft: Draft, storage: Storage, escaping: set[Value | str], last: dict[Value | str, int]) -> None:

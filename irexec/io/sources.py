@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -88,9 +88,9 @@ def _path(given: object, what: str) -> Path:
     return Path(given)
 
 
-def _read(file: object, what: str) -> bytes:
+def _read(file: Any, what: str) -> bytes:
     try:
-        data = file.read()  # type: ignore[attr-defined]
+        data = file.read()
     except (OSError, ValueError) as error:
         raise ModelError(f"{what} cannot be read from {file!r}: {error}") from None
     if not isinstance(data, bytes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from irexec.errors import OpError
 
@@ -312,7 +313,7 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
     return all(may_equal(a, 1) or may_equal(a, b) for a, b in zip(shape, tail, strict=True))
 
 
-def is_static(shape: PartialShape) -> bool:
+def is_static(shape: PartialShape) -> TypeGuard[tuple[int, ...]]:
     """Whether every size is known."""
     return shape is not None and all(isinstance(size, int) for size in shape)
 

@@ -41,6 +41,20 @@ class Fact:
         return is_static(self.shape)
 
     @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape, every size of which is known; raises ValueError where one is not."""
+        if not is_static(self.shape):
+            raise ValueError(f"the shape {shape_text(self.shape)} is not known")
+        return self.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's type of the arrays; raises ValueError if the element type is not known."""
+        if self.element is None:
+            raise ValueError("the element type is not known")
+        return np.dtype(self.element.carrier)
+
+    @property
     def known(self) -> np.ndarray | None:
         """The value if every element of it is known, else None."""
         if self.value is None or (self.value.dtype == object and self.element is not None and self.element.kind != "string"):

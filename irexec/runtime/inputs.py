@@ -75,12 +75,11 @@ def bind_shapes(ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] 
     shapes = []
     for port in ports:
         shape = by_port.get(port.name, port.shape)
-        if not is_static(shape) or shape is None:
+        if not is_static(shape):
             raise InputError(f"no shape is given for input {port}")
-        sizes = tuple(map(int, shape))  # type: ignore[arg-type]
-        if not admits(port.shape, sizes):
-            raise InputError(f"shape {shape_text(sizes)} does not fit input {port}")
-        shapes.append(sizes)
+        if not admits(port.shape, shape):
+            raise InputError(f"shape {shape_text(shape)} does not fit input {port}")
+        shapes.append(shape)
     return tuple(shapes)
 
 

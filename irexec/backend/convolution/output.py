@@ -72,8 +72,11 @@ class BoundOutput:
     def __init__(self, output: Output, out: np.ndarray, operands: Sequence[np.ndarray], spread: np.ndarray | None) -> None:
         self._output, self._out, self._operands, self._spread = output, out, operands, spread
         flat = flat_pixels(out)
-        self._copy = None if flat is not None else np.empty(out.shape, out.dtype)
-        self._flat = flat if flat is not None else self._copy.reshape(*out.shape[:2], -1)  # type: ignore[union-attr]
+        self._copy = None
+        if flat is None:
+            self._copy = np.empty(out.shape, out.dtype)
+            flat = self._copy.reshape(*out.shape[:2], -1)
+        self._flat = flat
         self._direct = output.is_same and spread is None and is_matrix(self._flat[0])
 
     def block(self, scratch: Scratch, image: int, channels: slice, pixels: slice) -> np.ndarray:

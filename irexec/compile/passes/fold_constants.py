@@ -59,7 +59,7 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | No
 
 
 def _bytes(values: list[Value]) -> int:
-    return sum(math.prod(_shape(v.fact)) * v.fact.element.carrier.itemsize for v in values if v.fact.element is not None)
+    return sum(math.prod(v.fact.static_shape) * v.fact.element.carrier.itemsize for v in values if v.fact.element is not None)
 
 
 def _computed_now(operation: Operation, definition: OpDef, sources: list[ConstantSource], rewriting: Rewriting) -> list[Value] | None:
@@ -77,13 +77,9 @@ def _computed_later(operation: Operation, definition: OpDef, index: int, rewriti
     def compute(*arrays: np.ndarray) -> np.ndarray:
         return _outputs(operation, definition, list(arrays))[index]
 
-    value = rewriting.derived((operation.node, index), operation.inputs, fact.element, _shape(fact), compute)
+    value = rewriting.derived((operation.node, index), operation.inputs, fact.element, fact.static_shape, compute)
     value.name = output.name
     return value
-
-
-def _shape(fact: Fact) -> tuple[int, ...]:
-    return tuple(int(size) for size in fact.shape or ())  # type: ignore[arg-type]
 
 
 def _outputs(operation: Operation, definition: OpDef, arrays: list[np.ndarray]) -> list[np.ndarray]:

@@ -91,14 +91,13 @@ def _bias(product: Product, shift: np.ndarray) -> np.ndarray:
 
 def _scale_weights(graph: Graph, rewriting: Rewriting, product: Product, channels: Channels, scale: np.ndarray) -> None:
     weights = product.operation.inputs[product.weights]
-    element, shape = weights.fact.element, weights.fact.shape
-    if element is None or shape is None:
-        raise AssertionError("constants have a type and a shape")
+    element = weights.fact.element
+    if element is None:
+        raise AssertionError("constants have a type")
     if (scale == 1).all():
         return
     key = (channels.weights_shape, scale.tobytes())
-    sizes = tuple(int(size) for size in shape)  # type: ignore[arg-type]
-    made = rewriting.derived(key, [weights], element, sizes, lambda array: scaled(array, scale, channels.weights_shape))
+    made = rewriting.derived(key, [weights], element, weights.fact.static_shape, lambda array: scaled(array, scale, channels.weights_shape))
     made.name = weights.name
     _set_input(graph, product.operation, product.weights, made)
 

@@ -16,6 +16,7 @@ from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
 from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8
 from irexec.ir.constants import Constant
+from irexec.ir.dims import is_static
 
 SMALLEST = 1 << 12
 """Elements of a constant that is worth being kept compressed."""
@@ -40,7 +41,7 @@ def _compressed(found: Replacement) -> Value | str:
     reason = _obstacle(found, packed)
     if reason is not None:
         return reason
-    shape = tuple(int(size) for size in root.fact.shape or ())  # type: ignore[arg-type]
+    shape = root.fact.static_shape
     computed = _scaled(found).fact.element
 
     def make() -> CompressedSource:
@@ -67,6 +68,6 @@ def _obstacle(found: Replacement, packed: Constant) -> str | None:
     if scaled.shape != packed.shape or not found.root.output.fact.is_static:
         return "scale or zero point enlarge it"
     shapes = [found.match[name].fact.shape for name in ("zero point", "scale") if name in found.match.values]
-    if any(shape is None or math.prod(shape) > packed.count // 4 for shape in shapes):  # type: ignore[arg-type]
+    if any(not is_static(shape) or math.prod(shape) > packed.count // 4 for shape in shapes):
         return "its groups are too small"
     return None

@@ -164,7 +164,7 @@ def _replace(graph: Graph, operation: Operation, match: _Match, rewriting: Rewri
         result = sequence.outputs[k]
         if k == 0 and match.axis == 0:
             result = emit("Transpose", "opset1", result, indexes(2, 1, 0, 3)).output
-        shape = indexes(*(int(size) for size in output.fact.shape or ()))  # type: ignore[arg-type]
+        shape = indexes(*output.fact.static_shape)
         graph.replace_all_uses_with(output, emit("Reshape", "opset1", result, shape, special_zero=False).output)
     graph.remove(operation)
     return True
@@ -176,7 +176,6 @@ def _is_fast(sequence: Operation) -> bool:
 
 def _with_direction(value: Value, rewriting: Rewriting) -> Value:
     """Weights with the axis of directions in front."""
-    shape, element = value.fact.shape, value.fact.element
-    if shape is None or element is None:
-        raise AssertionError("constants have a type and a shape")
-    return rewriting.derived("direction", [value], element, (1, *map(int, shape)), lambda array: array[None])  # type: ignore[arg-type]
+    if value.fact.element is None:
+        raise AssertionError("constants have a type")
+    return rewriting.derived("direction", [value], value.fact.element, (1, *value.fact.static_shape), lambda array: array[None])
