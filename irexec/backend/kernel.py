@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -163,7 +164,7 @@ class Context:
 
 
 @dataclass(eq=False)
-class Kernel:
+class Kernel(ABC):
     """One way to compute a task. A subclass sets the fields when it is made, and computes in ``run``.
 
     Attributes:
@@ -188,9 +189,10 @@ class Kernel:
     workspace: int = 0
     splits: bool = False
 
-    def pack(self, store: ConstantStore) -> None:
+    def pack(self, store: ConstantStore) -> None:  # noqa: B027  a kernel without constants has nothing to pack
         """Make what is needed of the constants, once for each compiled model. Called after the kernel was chosen, before it runs."""
 
+    @abstractmethod
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         """Write the outputs.
 
@@ -198,4 +200,3 @@ class Kernel:
             inputs: an array for each own input and operand, None where it is left out or not read. Strides are any.
             outputs: an array for each output, to be written; None where nobody reads it. They have the orders of the task.
         """
-        raise NotImplementedError

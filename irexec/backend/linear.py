@@ -8,6 +8,7 @@ computed as weights @ activations.T and transposed while it is copied, block by 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -230,9 +231,9 @@ class LinearKernel(Kernel):
         """What the blocks need of the activations (sheets, tokens, inner), made once for each run."""
         return x
 
+    @abstractmethod
     def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
         """Write a block of ``target`` (sheets, tokens, features), given what ``prepare`` made."""
-        raise NotImplementedError
 
     def transpose(self, scratch: Scratch, product: np.ndarray, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
         """Copy (features, tokens) to a block of ``target`` and apply the chain, in pieces that stay in cache."""

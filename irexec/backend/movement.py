@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,8 +58,9 @@ class _Movement(Kernel):
 
         context.parallel(len(self._regions), block)
 
+    @abstractmethod
     def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
-        raise NotImplementedError
+        """Write the values of one region."""
 
 
 @kernels("Concat", since=1)

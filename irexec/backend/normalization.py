@@ -7,6 +7,7 @@ the features of (batch, features, tokens) or the pixels of an image whose channe
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -179,9 +180,9 @@ class _Normalization(Kernel):
             view = out.transpose([axis for group in self.groups for axis in group])
             np.copyto(view, target.reshape(view.shape))
 
+    @abstractmethod
     def normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray, region: Sequence[slice], inputs: Sequence[Any]) -> None:
         """Write a piece. ``out`` may be the memory of ``x``."""
-        raise NotImplementedError
 
 
 def _row_sums(scratch: Scratch, x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,13 +75,13 @@ class _Recurrent(Kernel):
             self._packed = store.get(sources, (self._pack.__name__, type(self).__name__, self.is_single), self.packed)
 
     @property
+    @abstractmethod
     def is_single(self) -> bool:
         """Whether the weights are packed for a batch of 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
         """The weights of an operation of this kind, packed."""
-        raise NotImplementedError
 
     def of_run(self, inputs: Sequence[Any]) -> PackedWeights:
         """The weights of a run."""

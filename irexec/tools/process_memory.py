@@ -26,6 +26,8 @@ def _peak_on_windows() -> int:
     import ctypes
     from ctypes import wintypes
 
+    # These exist on Windows only.
+    windows = {name: getattr(ctypes, name) for name in ("WinDLL", "WinError", "get_last_error")}
     sizes = (
         "peak_working_set", "working_set", "peak_paged_pool", "paged_pool", "peak_other_pool", "other_pool", "pagefile", "peak_pagefile",
     )  # fmt: skip
@@ -33,10 +35,10 @@ def _peak_on_windows() -> int:
     class Counters(ctypes.Structure):
         _fields_ = [("cb", wintypes.DWORD), ("page_faults", wintypes.DWORD), *((name, ctypes.c_size_t) for name in sizes)]
 
-    kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]  # exists on Windows only
+    kernel = windows["WinDLL"]("kernel32", use_last_error=True)
     kernel.GetCurrentProcess.restype = wintypes.HANDLE
     kernel.K32GetProcessMemoryInfo.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
     counters = Counters(cb=ctypes.sizeof(Counters))
     if not kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), ctypes.byref(counters), counters.cb):
-        raise ctypes.WinError(ctypes.get_last_error())  # type: ignore[attr-defined]  # exists on Windows only
+        raise windows["WinError"](windows["get_last_error"]())
     return int(counters.peak_working_set)
