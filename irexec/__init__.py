@@ -12,7 +12,7 @@ import irexec.startup  # noqa: F401 - first, so that Ctrl-C during the imports b
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, UnsupportedError
+from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, RunTimeoutError, UnsupportedError
 
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
@@ -72,6 +72,7 @@ __all__ = [
     "PlanReport",
     "Port",
     "Profile",
+    "RunTimeoutError",
     "Session",
     "StepRun",
     "UnsupportedError",

@@ -9,16 +9,23 @@
         RangeError        a value of the right type that is outside of what is allowed
         NodeError         the same, with its location: raised where that is known
       InputError          what the caller passed to a compiled model
+      RunTimeoutError     a run took longer than the caller allows; also a TimeoutError
       ConversionError     an ONNX node that has no translation, or a wrong one
 
-A message is one clear sentence with the values in it and no full stop.
+A message is one clear sentence with the values in it and no full stop. It may quote names and texts of any file: whatever they
+hold, ``str(error)`` is one line without control characters and of a readable length.
 """
 
 from __future__ import annotations
 
+from irexec.messages import sentence
+
 
 class IrexecError(Exception):
     """Base of every error that irexec raises on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(sentence(message))
 
 
 class ModelError(IrexecError):
@@ -48,11 +55,30 @@ class NodeError(OpError):
     def __init__(self, message: str, *, node: str = "", reason: str = "") -> None:
         super().__init__(message)
         self.node = node
-        self.reason = reason or message
+        self.reason = sentence(reason or message)
 
 
 class InputError(IrexecError):
     """A wrong name, shape, type or number of the inputs that the caller passed."""
+
+
+class RunTimeoutError(IrexecError, TimeoutError):
+    """A run took longer than the timeout that the caller set; variables are as they were before it.
+
+    Attributes:
+        seconds: the timeout.
+        node: the name of the layer that was not begun, with the path of the layers in whose bodies it is.
+    """
+
+    def __init__(self, message: str, *, seconds: float = 0.0, node: str = "") -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.node = node
+
+    @staticmethod
+    def at(node: str, seconds: float) -> RunTimeoutError:
+        """The error of a run that was stopped before a layer."""
+        return RunTimeoutError(f"the run took longer than {seconds:g} s and was stopped at layer {node!r}", seconds=seconds, node=node)
 
 
 class ConversionError(IrexecError):

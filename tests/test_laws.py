@@ -14,12 +14,13 @@ from irexec.ir.dims import shape_text
 from irexec.ir.shape_text import parse_shape
 from tests.support.cases import Case, FactsCase, Refusal, families
 from tests.support.goldens import FOLDER, kept, recorded
-from tests.support.laws import LAWS, each_pass_alone, infer
+from tests.support.laws import LAWS, can_run, each_pass_alone, infer, refused_when_it_runs
 
 _ROWS = [(family, row) for family, rows in families().items() for row in rows]
 _CASES = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, Case)]
 _FACTS = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, FactsCase)]
 _REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row, Refusal)]
+_RUNNABLE_REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row, Refusal) and can_run(row)]
 
 
 def test_ids_are_unique() -> None:
@@ -86,6 +87,12 @@ def _assert_as_tight(ours: object, theirs: object, text: str) -> None:
             low_b, high_b = (b, b) if isinstance(b, int) else (b.lo, b.hi)
             assert low_a >= low_b, f"{shape_text(ours)} is looser than OpenVINO's {text}"
             assert high_b is None or (high_a is not None and high_a <= high_b), f"{shape_text(ours)} is looser than OpenVINO's {text}"
+
+
+@pytest.mark.parametrize("row", _RUNNABLE_REFUSALS)
+def test_refused_when_it_runs(row: Refusal) -> None:
+    """What cannot be known before a run is refused in it, by reference and fast kernels."""
+    refused_when_it_runs(row)
 
 
 @pytest.mark.parametrize("row", _REFUSALS)

@@ -12,10 +12,11 @@ import pytest
 _ROOT = Path(__file__).parent.parent
 _LAYERS: dict[str, set[str]] = {
     "startup": set(),
-    "errors": set(),
+    "messages": set(),
+    "errors": {"messages"},
     "dtypes": {"errors"},
     "reference": {"errors"},
-    "ir": {"errors", "dtypes"},
+    "ir": {"messages", "errors", "dtypes"},
     "io": {"errors", "dtypes", "ir"},
     "schema": {"errors", "dtypes", "ir", "reference"},
     "ops": {"errors", "dtypes", "ir", "reference", "schema"},
@@ -27,7 +28,7 @@ _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api"}
-_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "startup", "__init__"}
+_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "messages", "startup", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}
 _CONVERTERS = {"errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
@@ -37,7 +38,7 @@ _ONLY = {
     "lxml": ("irexec/io/",),
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
-    "PIL": ("irexec/tools/images.py",),
+    "PIL": ("irexec/tools/image_files.py",),
     "onnx": ("converters/onnx/",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines.py"),
     "openvino": ("irexec/tools/engines.py",),

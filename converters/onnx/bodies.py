@@ -45,7 +45,7 @@ class BodyBuilder:
 
     def __init__(self, b: Context, inputs: list[Value], reserved: int) -> None:
         self._outer, self.inputs, self._reserved = b, inputs, reserved
-        self._builder = Builder()
+        self._builder = Builder(inside=b.builder)
         self.inner = b.in_body(self._builder, lambda value: self.captured(b.capture(value)))
         self._captured: dict[Value, Value] = {}
         self._inputs: list[tuple[Node, int, dict[str, str]]] = []
@@ -195,9 +195,12 @@ def build_loop(
     Raises:
         OpError: a state changes its element type.
     """
-    facts = [Fact(b.element(state), b.fact(state).shape) for state in states]
-    for attempt in itertools.count():
+    settled = b.settled.inner(b.node.output)
+    facts = settled.joined_with([Fact(b.element(state), b.fact(state).shape) for state in states])
+    for attempt in itertools.count(1 if settled.facts else 0):
         builder = BodyBuilder(b, list(bounds or ()), len(bounds or ()))
+        builder.inner.settled = settled
+        settled.begin()
         counters = [] if bounds is None else [builder.counter(counter)]
         given = [builder.add_input(state, fact) for state, fact in zip(states, facts, strict=True)]
         slices = [builder.add_input(value, _slice_fact(b.fact(value), part), part) for value, part in sliced]
@@ -206,6 +209,7 @@ def build_loop(
         if all(old.shape == new.shape for old, new in zip(facts, widened, strict=True)):
             break
         facts = widened
+    settled.facts = facts
     if bounds is not None:
         builder.condition(builder.inner.constant(True) if done.condition is None else done.condition)
     for i, (parameter, value) in enumerate(zip(given, done.states, strict=True)):

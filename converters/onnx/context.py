@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 
+from converters.onnx.settled import SettledStates
 from converters.onnx.values import OnnxValue
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, Element
@@ -17,8 +18,25 @@ from irexec.ir.dims import Size
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
+T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]
 Subgraphs = Callable[["Context", onnx.GraphProto, Sequence[OnnxValue]], list[OnnxValue]]
+
+
+class _Sizes(tuple[T, ...]):
+    """A shape of which translators ask axes that malformed models do not have."""
+
+    def __new__(cls, sizes: Iterable[T], what: str) -> _Sizes[T]:
+        self = super().__new__(cls, sizes)
+        self.what = what
+        return self
+
+    what: str
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise OpError(f"{self.what} has rank {len(self)}, axis {index} does not exist")
+        return super().__getitem__(index)
 
 
 class Context:
@@ -31,6 +49,7 @@ class Context:
         capture: maps a value of the graph that holds the node to its value in the builder, which is another one in a body.
         warn: called with the text of each warning.
         outputs: whether each output of the node has a name.
+        settled: what is remembered of the loops in the same body.
     """
 
     def __init__(
@@ -40,9 +59,11 @@ class Context:
         opset: int,
         subgraphs: Subgraphs,
         warn: Callable[[str], object],
+        settled: SettledStates,
         capture: Capture | None = None,
     ) -> None:
         self.builder, self.node, self.opset, self._subgraphs, self.warn = builder, node, opset, subgraphs, warn
+        self.settled = settled
         self.capture: Capture = capture or (lambda value: value)
         self.outputs = [bool(name) for name in node.output]
         self.name = node.name or next(filter(None, node.output), node.op_type)
@@ -60,7 +81,7 @@ class Context:
 
     def in_body(self, builder: Builder, capture: Capture) -> Context:
         """The context of the same node inside a body, which ``builder`` builds."""
-        return Context(builder, self.node, self.opset, self._subgraphs, self.warn, capture)
+        return Context(builder, self.node, self.opset, self._subgraphs, self.warn, self.settled, capture)
 
     def subgraph(self, graph: onnx.GraphProto, inputs: Sequence[Value] = ()) -> list[Value]:
         """The outputs of a subgraph of the node, translated into the builder with ``inputs`` as its inputs.
@@ -84,7 +105,9 @@ class Context:
         return self.builder.constant(value, kind, name=f"{self.name}/Constant")
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value."""
+        """What is known of a value; raises OpError for a sequence or an optional."""
+        if not isinstance(value, Value):
+            raise OpError("an input is a sequence or an optional, expected a tensor")
         return self.builder.fact(value)
 
     def element(self, value: Value) -> Element:
@@ -99,15 +122,15 @@ class Context:
         return len(self.sizes(value, what))
 
     def sizes(self, value: Value, what: str = "an input") -> tuple[Size, ...]:
-        """The shape of a value; raises OpError if its rank is not known."""
-        return self.fact(value).require_shape(what)
+        """The shape of a value; raises OpError if its rank is not known, and later if it is asked for an axis that does not exist."""
+        return _Sizes(self.fact(value).require_shape(what), what)
 
     def static(self, value: Value, what: str = "an input") -> tuple[int, ...]:
         """The shape of a value; raises OpError if a size is not known."""
         found = self.shape_if_known(value)
         if found is None:
             raise OpError(f"the shape of {what}, {self.fact(value)}, must be known when the model is converted")
-        return found
+        return _Sizes(found, what)
 
     def shape_if_known(self, value: Value) -> tuple[int, ...] | None:
         """The shape of a value; None if a size is not known."""
@@ -135,6 +158,13 @@ class Context:
         if found is None:
             raise OpError(f"{what} must be known when the model is converted")
         return found
+
+    def integer(self, value: Value | None, what: str) -> int:
+        """The only element of an integer tensor; raises OpError if it is not known, or if there is not one element."""
+        found = self.ints(value, what)
+        if len(found) != 1:
+            raise OpError(f"{what} has {len(found)} elements, expected 1")
+        return found[0]
 
     def axis(self, axis: int, value: Value | int) -> int:
         """A non-negative axis of a value, or of a rank; raises OpError if it is out of range."""

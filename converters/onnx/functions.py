@@ -6,58 +6,52 @@ not one of its body.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx
-from onnx import AttributeProto, defs, inliner
+from onnx import defs, inliner
 
+from converters.onnx.function_sizes import size_when_inlined
+from converters.onnx.graphs import domain_of, every_node, opsets_of
+from converters.onnx.limits import MAX_INLINED_BYTES, MAX_INLINED_NODES
 from converters.onnx.registry import find
 from irexec.errors import ConversionError
 
-_ALIASES = {"ai.onnx": ""}
-
-
-def domain_of(node: onnx.NodeProto) -> str:
-    """The domain of a node, "" for ai.onnx."""
-    return _ALIASES.get(node.domain, node.domain)
-
-
-def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
-    """The version of each domain. The domains of ONNX Runtime are often used without an import."""
-    found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
-    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
-
-
-def every_graph(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """A graph and all of its subgraphs."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
-                yield from every_graph(subgraph)
-
-
-def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of all of its subgraphs."""
-    for inner in every_graph(graph):
-        yield from inner.node
+# No function body of ONNX has more nodes.
+_NODES_OF_A_SCHEMA_FUNCTION = 100
 
 
 def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     """The model without calls of its own functions, and without operators that only function bodies can translate.
 
     Raises:
-        ConversionError: the model's own functions cannot be inlined.
+        ConversionError: the model's own functions cannot be inlined, or calls of functions would become too many nodes.
     """
     if len(model.functions):
+        _check_size(model, where)
         try:
             model = inliner.inline_local_functions(model)
         except Exception as error:
             # The inliner is C++ and raises classes of its own, which have no common base but Exception.
             raise ConversionError(f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}") from None
     for operator in sorted(_untranslated(model)):
-        model = _expanded(model, operator)
+        model = _expanded(model, operator, where)
     return model
+
+
+def _check_size(model: onnx.ModelProto, where: str) -> None:
+    """Raise ConversionError if functions call each other in a cycle, or if inlining gives more than is allowed."""
+    whole = size_when_inlined(model, where)
+    if whole.nodes > MAX_INLINED_NODES:
+        raise ConversionError(
+            f"{where}: inlining its functions gives {_amount(whole.nodes)} nodes, more than the {MAX_INLINED_NODES} allowed"
+        )
+    if whole.bytes > MAX_INLINED_BYTES:
+        raise ConversionError(
+            f"{where}: inlining its functions gives {_amount(whole.bytes)} bytes, more than the {MAX_INLINED_BYTES} allowed"
+        )
+
+
+def _amount(count: int) -> str:
+    return str(count) if count < 10**18 else "over 10**18"
 
 
 def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
@@ -78,10 +72,17 @@ def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
     return schema if any(getattr(schema, name) for name in lists) else None
 
 
-def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelProto:
+def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> onnx.ModelProto:
     """The model with an operator replaced by its function body; unchanged if there is none that can be translated."""
     schema = _with_body(*operator, opsets_of(model).get(operator[0], 1))
     if schema is None:
+        return model
+    calls = sum((domain_of(node), node.op_type) == operator for node in every_node(model.graph))
+    if calls * _NODES_OF_A_SCHEMA_FUNCTION > MAX_INLINED_NODES:
+        allowed = MAX_INLINED_NODES // _NODES_OF_A_SCHEMA_FUNCTION
+        raise ConversionError(f"{where}: it has {calls} nodes of {schema.name}, which is a function; at most {allowed} can be inlined")
+    if not _all_have_inputs(model, schema):
+        # The builder of the body reads inputs that do not exist; the nodes are reported when they are checked.
         return model
     try:
         expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [operator], inline_schema_functions=True)
@@ -90,8 +91,14 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str]) -> onnx.ModelPr
         return model
     before = _untranslated(model)
     for inner in sorted(_untranslated(expanded) - before):
-        expanded = _expanded(expanded, inner)
+        expanded = _expanded(expanded, inner, where)
     return expanded if _untranslated(expanded) < before else model
+
+
+def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
+    """Whether all nodes of an operator have its minimum number of inputs and outputs."""
+    nodes = [node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)]
+    return all(len(node.input) >= schema.min_input and len(node.output) >= schema.min_output for node in nodes)
 
 
 def _with_defaults(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto
 
-from converters.onnx.functions import domain_of, every_graph, every_node, inlined, opsets_of
+from converters.onnx.functions import inlined
+from converters.onnx.graphs import UsedNames, domain_of, every_graph, every_node, opsets_of
+from converters.onnx.names import check_written_names, every_name
 from converters.onnx.registry import Translation, find
+from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
+from irexec.io.regular_files import open_regular
 from irexec.ir.order import sort_by_producers
 
 NEWEST_OPSET = 28
 """The newest opset of ai.onnx whose operators are known."""
+
+# ONNX keeps versions as 64 bits in files and as 32 bits in memory.
+_NO_VERSION = 1 << 31
 
 
 def load(source: str | Path | onnx.ModelProto, warn: Callable[[str], object]) -> tuple[onnx.ModelProto, Path | None]:
@@ -36,14 +43,22 @@ def external_files(path: Path) -> list[Path]:
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
     """
-    tensors = [tensor for graph in every_graph(_read(path).graph) for tensor in graph.initializer]
-    locations = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
-    return sorted(file for location in locations if (file := path.parent / location).is_file())
+    return sorted(set(_external_files(_read(path).graph, path.parent)))
+
+
+def _external_files(graph: onnx.GraphProto, folder: Path) -> Iterator[Path]:
+    for inner in every_graph(graph):
+        for tensor in inner.initializer if isinstance(inner, onnx.GraphProto) else ():
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                # What cannot be read is reported when the model is converted.
+                with contextlib.suppress(ConversionError):
+                    yield external_path(tensor, folder)
 
 
 def _read(path: Path) -> onnx.ModelProto:
     try:
-        return onnx.load(str(path), load_external_data=False)
+        with open_regular(path) as file:
+            return onnx.load(file, load_external_data=False)
     except OSError as error:
         raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (DecodeError, ValueError) as error:
@@ -56,26 +71,24 @@ def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) 
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
     if not len(model.opset_import) and model.ir_version >= 3:
         raise ConversionError(f"{where}: not a valid ONNX model: it imports no opset")
-    if any(isinstance(name, bytes) for name in _every_name(model)):
+    if any(isinstance(name, bytes) for name in every_name(model)):
         # protobuf returns bytes for text that is not UTF-8.
         raise ConversionError(f"{where}: not an ONNX model: a name in it is not UTF-8 text")
+    _check_versions(model, where)
     model = inlined(model, where)
+    check_written_names(model.graph, where)
     version = opsets_of(model)[""]
     if version > NEWEST_OPSET:
         warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, by whose rules it is converted")
     return model
 
 
-def _every_name(model: onnx.ModelProto) -> Iterator[str]:
-    graph = model.graph
-    yield graph.name
-    yield from (opset.domain for opset in model.opset_import)
-    yield from (info.name for info in [*graph.input, *graph.output, *graph.initializer])
-    yield from (sparse.values.name for sparse in graph.sparse_initializer)
-    yield from (dim.dim_param for info in graph.input for dim in info.type.tensor_type.shape.dim)
-    for node in every_node(graph):
-        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
+def _check_versions(model: onnx.ModelProto, where: str) -> None:
+    if not 0 <= model.ir_version < _NO_VERSION:
+        raise ConversionError(f"{where}: not a valid ONNX model: its IR version is {model.ir_version}")
+    for opset in [*model.opset_import, *(opset for function in model.functions for opset in function.opset_import)]:
+        if not 0 <= opset.version < _NO_VERSION:
+            raise ConversionError(f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}")
 
 
 def translation_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Translation | None:
@@ -97,19 +110,20 @@ def unsupported(model: onnx.ModelProto) -> list[str]:
     return [describe(node, opsets) for node in every_node(model.graph) if translation_of(node, opsets) is None]
 
 
-def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int]) -> list[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames) -> list[onnx.NodeProto]:
     """The nodes with every producer before its consumers, whatever their order in the file.
 
     Args:
         nodes: the nodes of a graph.
         taken: names that are not outputs of a node, and what messages call them.
         opsets: for messages.
+        used: the names that the nodes read.
 
     Raises:
         ConversionError: the graph has a cycle, or a value has two producers.
     """
     producers = _producers(nodes, taken, opsets)
-    order, stuck = sort_by_producers([{producers[name] for name in _used(node) if name in producers} for node in nodes])
+    order, stuck = sort_by_producers([{producers[name] for name in used.of(node) if name in producers} for node in nodes])
     if stuck:
         raise ConversionError(f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one")
     return [nodes[i] for i in order]
@@ -125,19 +139,3 @@ def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets
                 raise ConversionError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
             producers[name] = i
     return producers
-
-
-def _used(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads: its inputs, and what its subgraphs read from outer graphs."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
-            needed = {name for inner in subgraph.node for name in _used(inner)} | {output.name for output in subgraph.output}
-            yield from needed - own_names(subgraph)
-
-
-def own_names(graph: onnx.GraphProto) -> set[str]:
-    """The names that a graph defines; outer graphs may define some of them again."""
-    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
-    names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
-    return names | {name for node in graph.node for name in node.output}

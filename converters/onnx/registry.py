@@ -1,8 +1,9 @@
 """Translators of ONNX operators: ``@translates("Squeeze", since=13)``.
 
 The signature of a translator is its schema, read from its type hints: after the context ``b`` come the inputs (None where
-absent, ``*inputs`` for any number), then keyword-only attributes with their defaults. It returns a Value or a tuple of
-them. A node is translated by the newest translator that is not newer than the opset that the model imports.
+absent, ``*inputs`` for any number; ``Annotated[Value, Rank(3)]`` for one of rank 3), then keyword-only attributes with their
+defaults. It returns a Value or a tuple of them. A node is translated by the newest translator that is not newer than the
+opset that the model imports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -20,7 +21,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from onnx import GraphProto, SparseTensorProto, TensorProto, TypeProto
 
 from converters.onnx.values import OnnxValue
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.schema.inputs import InputSpec, input_spec
 
 AI_ONNX_ML, COM_MICROSOFT, NHWC = "ai.onnx.ml", "com.microsoft", "com.ms.internal.nhwc"
 
@@ -44,6 +47,7 @@ class Translation:
         min_inputs, max_inputs: how many inputs it takes; None for any number.
         required_inputs: for each named input whether it must be present; further inputs always must.
         takes_sequences: whether inputs may be sequences of tensors, or optionals.
+        inputs: the ranks that each input may have; the last one counts on for any number of inputs.
     """
 
     since: int
@@ -54,6 +58,13 @@ class Translation:
     max_inputs: int | None
     required_inputs: tuple[bool, ...]
     takes_sequences: bool
+    inputs: tuple[InputSpec, ...]
+
+    def check_ranks(self, facts: Sequence[Fact | None]) -> None:
+        """Raise OpError for an input of a rank that the translator does not take; None is an input that is not a tensor."""
+        for i, fact in enumerate(facts):
+            if fact is not None:
+                self.inputs[min(i, len(self.inputs) - 1)].check(fact)
 
 
 # By domain and operator, then by the first opset: no key may be registered twice.
@@ -98,7 +109,7 @@ def add(
 
 
 def _translation(since: int, function: Callable[..., Any], schema: Callable[..., Any], more: Mapping[str, tuple[str, ...]]) -> Translation:
-    hints = get_type_hints(schema)
+    hints = get_type_hints(schema, include_extras=True)
     parameters = list(inspect.signature(schema).parameters.values())[1:]
     keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -113,6 +124,7 @@ def _translation(since: int, function: Callable[..., Any], schema: Callable[...,
         None if variadic else len(positional),
         tuple(p.default is p.empty and types.NoneType not in accepted[p.name] for p in positional),
         any(not _NOT_TENSORS.isdisjoint(members) for members in accepted.values()),
+        tuple(input_spec(p.name, hints.get(p.name)) for p in [*positional, *variadic]),
     )
 
 

@@ -10,10 +10,13 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-from converters.onnx.context import Capture, Context
-from converters.onnx.functions import domain_of
-from converters.onnx.load import describe, in_order, own_names, translation_of
+from converters.onnx.context import Context
+from converters.onnx.graphs import UsedNames, domain_of, every_node, own_names
+from converters.onnx.input_types import check_types
+from converters.onnx.limits import Translations
+from converters.onnx.load import describe, in_order, translation_of
 from converters.onnx.registry import Translation
+from converters.onnx.settled import SettledStates
 from converters.onnx.tensors import constant_of
 from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.analysis.builder import Builder
@@ -34,26 +37,29 @@ class Scope:
 
     def __init__(
         self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder, warn: Callable[[str], object],
-        outer: Scope | None = None, capture: Capture | None = None,
+        outer: Scope | None = None, inside: Context | None = None,
     ) -> None:  # fmt: skip
         self.graph, self.opsets, self.folder, self.builder, self.warn = graph, opsets, folder, builder, warn
         self.values: dict[str, OnnxValue] = {}
         self.initializers = _initializers(graph)
-        self._outer, self._capture = outer, capture
+        self._outer, self._capture = outer, None if inside is None else inside.capture
+        self._settled = SettledStates() if inside is None else inside.settled
+        self._used: UsedNames = UsedNames() if outer is None else outer._used
+        self._translations: Translations = Translations(sum(1 for _ in every_node(graph))) if outer is None else outer._translations
         self._in_place = outer is not None and outer.builder is builder
         self.names: set[str] = outer.names if outer is not None and self._in_place else own_names(graph)
 
     def nodes(self, inputs: str) -> None:
         """Translate every node, producers first; ``inputs`` is what messages call the values that exist already."""
         taken = dict.fromkeys(self.values, inputs) | dict.fromkeys(self.initializers, "an initializer")
-        for node in in_order(self.graph.node, taken, self.opsets):
+        for node in in_order(self.graph.node, taken, self.opsets, self._used):
             self._node(node)
 
     def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(f"subgraph {graph.name!r} has {len(graph.input)} inputs, but is given {len(inputs)}")
-        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b.capture)
+        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
         return [inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
@@ -84,6 +90,8 @@ class Scope:
             constant = constant_of(self.initializers[name], self.folder)
         except UnsupportedError as error:
             raise ConversionError(f"initializer {name!r}: {error}", unsupported=True) from None
+        except OpError as error:
+            raise ConversionError(f"initializer {name!r}: {error}") from None
         return self.builder.raw_constant(constant, name, [name])
 
     def _outer_value(self, name: str, where: str) -> OnnxValue:
@@ -108,9 +116,13 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self.warn)
+        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self.warn, self._settled)
         try:
+            self._translations.count()
             _check_arity(translation, inputs)
+            facts = [self.builder.fact(value) if isinstance(value, Value) else None for value in inputs]
+            check_types(node.op_type, domain_of(node), facts)
+            translation.check_ranks(facts)
             result = translation.function(context, *inputs, **_attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:
             unsupported = not isinstance(error, ConversionError) or error.unsupported

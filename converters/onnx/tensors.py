@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from converters.onnx.limits import check_generated
 from irexec.analysis.builder import packed, packed_size_of
-from irexec.dtypes.elements import ELEMENTS, Element
-from irexec.errors import ConversionError, UnsupportedError
-from irexec.io.weights import Weights
+from irexec.dtypes.elements import ELEMENTS, I64, Element
+from irexec.errors import ConversionError, OpError, UnsupportedError, check
+from irexec.io.weights import shared_weights
 from irexec.ir.constants import Bytes, Constant
 
 _TYPES: dict[int, Element] = {row.onnx.number: row for row in ELEMENTS if row.onnx is not None}
@@ -39,13 +41,12 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
 
     Raises:
         ConversionError: the tensor is damaged, or its external data does not exist or is not in the folder.
+        OpError: a sparse tensor is larger than MAX_GENERATED_BYTES, or its indices are not those of its shape.
         UnsupportedError: IR does not have its type.
     """
     if isinstance(tensor, onnx.SparseTensorProto):
-        array, kind = _dense(tensor)
-        return packed(array, kind)
-    if any(size < 0 for size in tensor.dims):
-        raise ConversionError(f"tensor {tensor.name!r} has the shape {list(tensor.dims)}")
+        return packed(*_dense(tensor))
+    _check_dims(tensor)
     if tensor.data_location == TensorProto.EXTERNAL:
         return _external(tensor, folder)
     kind = element_of(tensor.data_type)
@@ -65,11 +66,12 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
         UnsupportedError: IR does not have its type.
     """
     kind = element_of(tensor.data_type)
+    _check_dims(tensor)
     if tensor.data_location == TensorProto.EXTERNAL:
         raise ConversionError(f"tensor {tensor.name!r} has external data, which is not allowed for an attribute")
     try:
         array = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ConversionError(f"tensor {tensor.name!r} is damaged: {error}") from None
     if kind.kind == "string":
         texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in array.ravel().tolist()]
@@ -77,12 +79,18 @@ def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:
     return np.asarray(array).astype(kind.carrier), kind
 
 
+def _check_dims(tensor: TensorProto) -> None:
+    # NumPy refuses sizes beyond 63 bits even of an array without elements.
+    if any(size < 0 for size in tensor.dims) or math.prod(size or 1 for size in tensor.dims) >> 59:
+        raise ConversionError(f"tensor {tensor.name!r} has the shape {list(tensor.dims)}")
+
+
 def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     kind = element_of(tensor.data_type)
     if kind.kind == "string":
         raise ConversionError(f"tensor {tensor.name!r} has external strings, which ONNX does not allow")
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    path = _inside(tensor.name, entries.get("location", ""), folder)
+    path = external_path(tensor, folder)
     needed = packed_size_of(kind, tensor.dims)
     offset = _integer(tensor.name, entries, "offset", 0)
     size = _integer(tensor.name, entries, "length", needed)
@@ -91,18 +99,37 @@ def _external(tensor: TensorProto, folder: Path | None) -> Constant:
     if path.stat().st_size < offset + size:
         has = f"{path.name}, which has {path.stat().st_size} bytes"
         raise ConversionError(f"the data of tensor {tensor.name!r} is at {offset}..{offset + size} of {has}")
-    return Constant(kind, tuple(tensor.dims), Weights(path).slice(offset, size), size)
+    return Constant(kind, tuple(tensor.dims), shared_weights(path).slice(offset, size), size)
 
 
-def _inside(name: str, location: str, folder: Path | None) -> Path:
-    """The path of external data, which must lie in the model's own folder."""
+def external_path(tensor: TensorProto, folder: Path | None) -> Path:
+    """The file of external data, which must lie in the model's own folder.
+
+    Raises:
+        ConversionError: the model is not a file, or there is no such file in its folder.
+    """
+    name = tensor.name
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     if folder is None:
         raise ConversionError(f"tensor {name!r} has external data, but the model is not a file")
-    path = (folder / location).resolve()
-    if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
+    if isinstance(location, bytes):
+        # What protobuf returns for text that is not UTF-8.
+        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which is not UTF-8 text")
+    try:
+        # Path.resolve raises RuntimeError for links in a cycle.
+        path = Path(os.path.realpath(folder / location))
+        inside = bool(location) and not Path(location).is_absolute() and path.is_relative_to(os.path.realpath(folder))
+        if inside and not path.is_file():
+            raise ConversionError(f"tensor {name!r} has its data in {location!r}, which does not exist")
+        if inside and path.stat().st_nlink > 1:
+            # Another name of the same file may lie outside.
+            raise ConversionError(f"tensor {name!r} has its data in {location!r}, a file with several hard links, which is not allowed")
+    except (OSError, ValueError) as error:
+        # ValueError is what a name with NUL gives.
+        reason = getattr(error, "strerror", None) or error
+        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which cannot be read: {reason}") from None
+    if not inside:
         raise ConversionError(f"tensor {name!r} has its data at {location!r}, outside the model's folder")
-    if not path.is_file():
-        raise ConversionError(f"tensor {name!r} has its data in {location!r}, which does not exist")
     return path
 
 
@@ -118,12 +145,16 @@ def _integer(name: str, entries: dict[str, str], key: str, default: int) -> int:
 def _dense(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
     """A sparse tensor as a dense array; indices are linear, or one row of coordinates for each value."""
     values, kind = array_of(sparse.values)
-    indices, _ = array_of(sparse.indices)
-    shape = tuple(sparse.dims)
-    limits = np.array(shape if indices.ndim == 2 else (math.prod(shape),), np.int64)
-    rows = indices.reshape(len(values), -1)
-    if rows.shape[1] != len(limits) or ((rows < 0) | (rows >= limits)).any():
-        raise ConversionError(f"sparse tensor {sparse.values.name!r} has indices out of range for its shape {list(shape)}")
+    indices, index_kind = array_of(sparse.indices)
+    shape, what = tuple(sparse.dims), f"sparse tensor {sparse.values.name!r}"
+    check_generated(shape, kind, what)
+    check(values.ndim == 1, f"{what} has values of shape {list(values.shape)}, expected a vector")
+    check(index_kind is I64, f"{what} has indices of type {index_kind}, expected i64")
+    limits = shape if indices.ndim == 2 else (math.prod(shape),)
+    is_complete = indices.size == len(values) * len(limits)
+    rows = indices.reshape(len(values), len(limits)) if is_complete else indices
+    if not is_complete or ((rows < 0) | (rows >= np.array(limits, np.int64))).any():
+        raise OpError(f"{what} has indices out of range for its shape {list(shape)}")
     dense = np.zeros(shape, kind.carrier)
-    dense.reshape(-1)[np.ravel_multi_index(tuple(rows.T), tuple(limits.tolist()))] = values
+    dense[tuple(rows.T) if indices.ndim == 2 else np.unravel_index(rows[:, 0], shape)] = values
     return dense, kind

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 
 from converters.onnx.declared import contradictions, declared_shape
-from converters.onnx.functions import opsets_of
+from converters.onnx.graphs import opsets_of
 from converters.onnx.load import load, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
@@ -45,6 +45,8 @@ class _MainGraph(Scope):
         self.inputs = {name: partial_shape(name, shape) for name, shape in inputs.items()}
 
     def model(self, strict: bool) -> Model:
+        if not self.graph.output:
+            raise ConversionError(f"graph {self.graph.name!r} has no outputs, and a model without a Result computes nothing")
         self._parameters()
         self.nodes("an input of the graph")
         self._check_declared(strict)

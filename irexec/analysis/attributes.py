@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from irexec.ir.graph import Node
 from irexec.schema.opdef import OpDef, ParsedAttributes
 
+Texts = tuple[tuple[str, str], ...]
+_LONGEST_SHARED = 512
+"""Characters of the attributes of a layer that are parsed once for all layers that have the same ones."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class _Typed:
     definition: OpDef
     texts: dict[str, str]
@@ -19,5 +24,16 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
     """The attributes of ``node`` as ``definition`` reads them; parsed again only where their text has changed since."""
     kept: _Typed | None = node.typed
     if kept is None or kept.definition is not definition or kept.texts != node.attributes:
-        kept = node.typed = _Typed(definition, dict(node.attributes), definition.parse(node.attributes))
+        texts = tuple(node.attributes.items())
+        is_short = sum(len(text) for _, text in texts) <= _LONGEST_SHARED
+        kept = node.typed = _shared(definition, texts) if is_short else _typed(definition, texts)
     return kept.parsed
+
+
+def _typed(definition: OpDef, texts: Texts) -> _Typed:
+    given = dict(texts)
+    return _Typed(definition, given, definition.parse(given))
+
+
+_shared = functools.lru_cache(maxsize=1024)(_typed)
+"""Many layers of a model have the same attributes; what is returned is never changed."""

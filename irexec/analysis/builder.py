@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -29,13 +28,19 @@ Operand = Value | np.ndarray | np.generic | int | float | bool | list | tuple
 class Builder:
     """Collects nodes into a graph and infers the facts of each as it is added.
 
+    Args:
+        name: of the graph.
+        inside: for the graph of a body, the builder of the graph around it. Bodies must not change any more once a node with them
+            has been added: each is inferred once from the same facts, however many bodies are inside each other.
+
     Attributes:
         graph: what has been built so far.
     """
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", *, inside: Builder | None = None) -> None:
         self.graph = Graph(name)
-        self._inference = ShapeInference(tolerant=False)
+        self._inference: ShapeInference = ShapeInference(tolerant=False) if inside is None else inside._inference
+        self._inference.bodies_are_final = inside is not None
         self._names: set[str] = set()
         self._result_names: list[tuple[Value, str]] = []
 
@@ -59,7 +64,7 @@ class Builder:
         """A constant with a copy of the values in ``array``: Python ints are i64 and floats f32 unless ``element`` says otherwise."""
         values = _array(array, None if element is None else as_element(element))
         kind = element_of(values.dtype) if element is None else as_element(element)
-        return self.raw_constant(packed(values.astype(kind.carrier), kind), name, names)
+        return self.raw_constant(packed(_cast(values, kind), kind), name, names)
 
     def raw_constant(self, constant: Constant, name: str | None = None, names: Sequence[str] = ()) -> Value:
         """A constant of bytes that are packed already, perhaps in a file."""
@@ -112,7 +117,7 @@ class Builder:
             NodeError: the inputs do not fit the operation.
         """
         clone = self._node(node.type, node.version, node.name, dict(node.attributes))
-        clone.constant, clone.bodies = node.constant, copy.deepcopy(node.bodies)
+        clone.constant, clone.bodies = node.constant, {name: body.copied() for name, body in node.bodies.items()}
         clone.ports = [Input(value, value.fact) for value in inputs]
         self._infer(clone, ())
         for value, original in zip(clone.outputs, node.outputs, strict=False):
@@ -250,7 +255,16 @@ def _array(array: Any, element: Element | None) -> np.ndarray:
         values = values.astype(object)
     if values.dtype.kind in "iub" and element is None and not isinstance(array, np.ndarray | np.generic) and values.dtype != np.bool_:
         values = values.astype(np.int64)
-    return values if element is None else values.astype(element.carrier)
+    return values if element is None else _cast(values, element)
+
+
+def _cast(values: np.ndarray, element: Element) -> np.ndarray:
+    """The values in the carrier of the element type; raises OpError for floats that no integer stands for."""
+    with np.errstate(over="ignore", invalid="raise"):
+        try:
+            return values.astype(element.carrier)
+        except FloatingPointError:
+            raise OpError(f"NaN, infinity or a value out of range cannot be a constant of type {element}") from None
 
 
 def _attribute_texts(definition: OpDef, given: Mapping[str, Any]) -> dict[str, str]:

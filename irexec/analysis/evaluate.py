@@ -10,7 +10,7 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError
-from irexec.ir.dims import Dim, Size, count, high, is_static, low
+from irexec.ir.dims import Dim, Size, at_least, count, high, is_static, low
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
@@ -25,8 +25,8 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
     """The array with every value rounded to the element type: a no-op where NumPy has the type itself."""
-    # Some NumPy functions return a scalar in place of an array of rank 0.
-    whole = np.asarray(array)
+    # Some NumPy functions return a scalar in place of an array of rank 0, of an array of text the text itself.
+    whole = np.asarray(array, object if isinstance(array, str) else None)
     return whole if element is None or element.native else round_to(element, whole)
 
 
@@ -60,11 +60,11 @@ def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str,
 
 
 def _is_small(fact: Fact) -> bool:
-    """Whether the tensor has few elements however large it turns out to be."""
+    """Whether the tensor has few elements however large it turns out to be, and no long axis beside one of size 0."""
     if fact.element is None or fact.shape is None:
         return False
-    most = high(count(fact.shape))
-    return most is not None and most <= LARGEST_VALUE
+    maximum = high(count(at_least(size, 1) for size in fact.shape))
+    return maximum is not None and maximum <= LARGEST_VALUE
 
 
 def _symbolic(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -72,7 +72,7 @@ def _symbolic(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, A
         return tuple(outputs)
     arrays = [_as_objects(fact) for fact in inputs]
     try:
-        values = as_tuple(definition.kernel(*arrays, **attributes))
+        values = as_tuple(definition(*arrays, **attributes))
     except OpError:
         return tuple(outputs)
     return tuple(_settled(fact, np.asarray(value)) for fact, value in zip(outputs, values, strict=True))

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.body_facts import MAX_INFERENCES, BodyFacts, key_of
 from irexec.analysis.evaluate import as_tuple, with_values
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError, check
 from irexec.ir.constants import Constant
 from irexec.ir.facts import EveryOutput, Fact
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes, Runner
@@ -68,16 +70,23 @@ def infer_shapes(graph: Graph, given: Mapping[Node, Fact] | None = None, *, tole
         ModelError: the graph has a cycle.
     """
     walk = ShapeInference(tolerant)
-    walk.graph(graph, given or {})
+    with collection_paused():
+        walk.graph(graph, given or {})
     return walk.inference
 
 
 class ShapeInference:
-    """Infers graphs and their bodies; knows the path of bodies it is in."""
+    """Infers graphs and their bodies; knows the path of bodies it is in.
+
+    Attributes:
+        tolerant: whether failures are collected; otherwise the first is raised.
+        bodies_are_final: whether bodies stay as they are once they have been inferred, so that what was inferred of them is kept.
+    """
 
     def __init__(self, tolerant: bool) -> None:
-        self.tolerant = tolerant
+        self.tolerant, self.bodies_are_final = tolerant, False
         self.inference = Inference()
+        self._bodies = BodyFacts(self.inference.facts)
         self._path: list[str] = []
 
     def graph(self, graph: Graph, given: Mapping[Node, Fact]) -> None:
@@ -93,10 +102,23 @@ class ShapeInference:
             else:
                 self.node(node)
 
+    def body(self, graph: Graph, step: str, inputs: Sequence[Fact]) -> None:
+        """Infer a body from the facts of its Parameters, or recall what was inferred from the same ones."""
+        if self._bodies.recall(graph, key_of(inputs)):
+            return
+        if self._bodies.count(graph) >= MAX_INFERENCES:
+            inputs = (UNKNOWN,) * len(inputs)
+            if self._bodies.recall(graph, key_of(inputs)):
+                return
+        with self.enter(step):
+            self.graph(graph, dict(zip(graph.parameters, inputs, strict=True)))
+        self._bodies.keep(graph, key_of(inputs))
+
     def node(self, node: Node) -> None:
         """Infer one node whose producers are done."""
         inputs = [UNKNOWN if v is None else self.inference.facts.get(v, UNKNOWN) for v in node.inputs]
         try:
+            check(bool(node.outputs) or node.type != "Parameter", "has no output, expected 1")
             self._set(node, as_tuple(self._outputs(node, inputs)))
         except NodeError as error:
             self._failed(node, error, error)
@@ -116,6 +138,9 @@ class ShapeInference:
             raise self.located(node, inputs, error) from error
 
     def _outputs(self, node: Node, inputs: Sequence[Fact]) -> Fact | tuple[Fact, ...]:
+        if node.bodies and not self._path and not self.bodies_are_final:
+            # Bodies of other nodes are other graphs, and a graph may have changed since.
+            self._bodies.clear()
         definition = resolve(node.type, node.version)
         definition.check_input_count(len(inputs))
         arguments = typed_attributes(node, definition).require() | self._injected(definition, node, inputs)
@@ -201,8 +226,7 @@ class FactsRunner:
     def __call__(self, *inputs: Fact) -> list[Fact]:
         graph = self.body.graph
         check(len(inputs) == len(graph.parameters), f"a body of {len(graph.parameters)} parameters is given {len(inputs)} inputs")
-        with self._inference.enter(self._step):
-            self._inference.graph(graph, dict(zip(graph.parameters, inputs, strict=True)))
+        self._inference.body(graph, self._step, inputs)
         return [self._fact(source) for source in self._results(graph)]
 
     def _results(self, graph: Graph) -> Iterator[Value | None]:

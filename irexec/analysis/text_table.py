@@ -28,7 +28,7 @@ def _cut(cell: str) -> str:
 
 def amount(size: float) -> str:
     """Bytes in the largest unit that leaves at least 1: "820 bytes", "1.2 MB"."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, factor in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         # Below that, three digits show 1000 of the next smaller unit.
         if size >= 0.9995 * factor:
             return f"{size / factor:.3g} {unit}"

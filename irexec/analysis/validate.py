@@ -6,6 +6,8 @@ shape inference goes on from the declared ports, and the node is reported once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from irexec.analysis.checks import CHECKS
 from irexec.analysis.checks.graph import graphs
 from irexec.analysis.checks.weights import value_findings
@@ -14,15 +16,17 @@ from irexec.analysis.model import check_model
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
 
 
-def validate(model: Model, *, weights: bool = False) -> list[Finding]:
+def validate(model: Model, *, weights: bool = False, progress: Callable[[float], None] | None = None) -> list[Finding]:
     """All findings about a model, by XML line.
 
     Args:
         model: as read, however damaged; it is not changed.
         weights: also read every constant and report NaN and infinities.
+        progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
 
     Returns:
         The findings. An execution graph gives one that says so, and nothing else of it is checked.
@@ -33,10 +37,14 @@ def validate(model: Model, *, weights: bool = False) -> list[Finding]:
     check_model(model)
     if is_execution_graph(model):
         return [in_model(codes.EXECUTION_GRAPH, description(model))]
-    inference = _infer_all(model)
-    findings = [finding for graph in graphs(model) for finding in graph.problems]
-    for check in CHECKS:
-        findings += check(model, inference)
+    with collection_paused():
+        inference = _infer_all(model)
+        findings = [finding for graph in graphs(model) for finding in graph.problems]
+        advance, part = progress or (lambda amount: None), 1 / (1 + len(CHECKS))
+        advance(part)
+        for check in CHECKS:
+            findings += check(model, inference)
+            advance(part)
     if weights:
         findings += value_findings(model, findings)
     return sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0))

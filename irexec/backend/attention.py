@@ -91,6 +91,9 @@ class _Operands:
     def of(task: Task, sizes: _Sizes, inputs: Sequence[Any]) -> _Operands:
         query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
         causal = task.attributes["causal"]
+        if causal and not _is_finite(value):
+            # A hidden score has the weight 0, which with an infinite value gives NaN: no column may be left out.
+            causal, mask = False, np.tri(sizes.rows, sizes.columns, dtype=np.bool_)
         q, k, v = (np.broadcast_to(x, (*sizes.leading, *x.shape[-2:])) for x in (query, key, value))
         if causal or _hides_nothing(mask):
             mask = None
@@ -99,6 +102,11 @@ class _Operands:
         if sink is not None:
             sink = np.broadcast_to(sink, (*sizes.leading, sizes.rows, 1))
         return _Operands(q, k, v, mask, sink, score_scale(query, scale), causal)
+
+
+def _is_finite(x: np.ndarray) -> bool:
+    """Whether all elements are finite; False also where they are so large that their sum of squares is not."""
+    return bool(np.isfinite(np.vdot(x, x) if x.flags.c_contiguous else np.einsum("...i,...i", x, x).sum()))
 
 
 def _hides_nothing(mask: np.ndarray | None) -> bool:

@@ -1,7 +1,8 @@
-"""How much memory this process may still take."""
+"""How much memory this process may still take, and how much it has."""
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from irexec.backend.control_groups import control_groups, text_of
 
 ASSUMED = 4 << 30
 """Bytes, where the system does not say."""
+
+PAGE = mmap.PAGESIZE
+"""Bytes of a page of memory."""
 
 
 def available_memory(root: Path = Path("/")) -> int:
@@ -19,6 +23,18 @@ def available_memory(root: Path = Path("/")) -> int:
     """
     left = (_left(folder) for folder in control_groups(root, "memory"))
     return min([_of_the_system(root), *(size for size in left if size is not None)])
+
+
+def memory_in_use(root: Path = Path("/")) -> int:
+    """Bytes of memory that the process holds for itself alone, without mapped files; 0 where the system does not provide it.
+
+    Args:
+        root: where ``proc`` is.
+    """
+    pages = text_of(root / "proc/self/statm").split()
+    if len(pages) < 3 or not all(count.isdigit() for count in pages):
+        return 0
+    return max(0, int(pages[1]) - int(pages[2])) * PAGE
 
 
 def _of_the_system(root: Path) -> int:

@@ -44,12 +44,14 @@ class BlockKernel(ChainKernel):
         super().__init__(Chain(len(facts), dtypes[0], (instruction,)), facts, result, task.threads, orders, order)
         self.algorithm, self.runs_chain, self.reads = "element-wise", False, operation.reads
         self._shapes, self._element = operation.shapes, element
+        self.records = element.native
         self.overwrites = tuple(operation.reads[i] for i in self.shared if operation.shapes[i] is None)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         """See Kernel.run."""
-        given = [inputs[i] if shape is None else inputs[i].reshape(shape) for i, shape in zip(self.reads or (), self._shapes, strict=True)]
-        super().run(given, outputs, context)
+        own = [inputs[i] for i in self.reads or ()]
+        given = [x if shape is None else x.reshape(shape) for x, shape in zip(own, self._shapes, strict=True)]
+        super().run(context.views(own, given), outputs, context)
         if not self._element.native:
             np.copyto(outputs[0], round_to(self._element, outputs[0]))
 

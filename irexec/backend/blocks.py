@@ -36,9 +36,9 @@ def finish_block(
     """
     if result.dtype != target.dtype:
         rounded = scratch.take(result.shape, target.dtype)
-        np.copyto(rounded, result, casting="same_kind")
+        scratch.do(np.copyto, rounded, result, casting="same_kind")
         result = rounded
     if epilogue.chain is not None:
         epilogue.run(scratch, result.reshape([part.stop - part.start for part in region]), operands, region)
     if result is not target:
-        np.copyto(target, result)
+        scratch.do(np.copyto, target, result)

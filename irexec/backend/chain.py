@@ -121,7 +121,7 @@ class Chain:
 
     def run_blocks(self, scratch: Scratch, blocks: Iterable[tuple[np.ndarray, Sequence[np.ndarray]]], shared: Shared = -1) -> None:
         """``run`` for several blocks: the output and the arguments of each. Blocks of one shape share what is prepared for them."""
-        mark = inner = scratch.mark()
+        mark = scratch.mark()
         shape: tuple[int, ...] | None = None
         for out, arguments in blocks:
             if out.shape != shape:
@@ -131,18 +131,16 @@ class Chain:
                 program = self._programs.get((shared, staged)) or self._program(shared, staged)
                 scratch.release(mark)
                 temporaries = [scratch.take(shape, dtype) for dtype in program.temporaries]
-                inner = scratch.mark()
                 if out.size == 0:
                     break
             arrays = [out, *temporaries]
             registers = [*arguments]
             for function, target, sources in program.steps:
                 result = arrays[target]
-                function(scratch, result, *[registers[source] for source in sources])
+                scratch.work(function, result, *[registers[source] for source in sources])
                 registers.append(result)
-                scratch.release(inner)
             if program.copies:
-                np.copyto(out, registers[-1])
+                scratch.do(np.copyto, out, registers[-1])
         scratch.release(mark)
 
     def _program(self, shared: Shared, staged: bool) -> _Program:
@@ -262,12 +260,12 @@ def _joined(scratch: Scratch, operand: np.ndarray, rows: slice, count: int, widt
     if operand.shape[1] == 1 or count == 1:
         return operand
     tile = scratch.take((count, width), operand.dtype)
-    np.copyto(tile, operand)
+    scratch.do(np.copyto, tile, operand)
     return tile.reshape(1, -1)
 
 
 class Epilogue:
-    """A chain that follows a kernel which produces its output in blocks.
+    """A chain that follows a kernel which produces its output in blocks; all it does to arrays is recorded, but for ``bind``.
 
     Args:
         chain: its input 0 is what the kernel produces.

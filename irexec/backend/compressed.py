@@ -19,6 +19,9 @@ _NORMAL_F16 = 2.0**-14, 65504.0
 
 _NIBBLES = (U4, I4)
 
+# The middle of unsigned integers, near which zero points are.
+_MIDDLES = {U4: 8, U8: 128}
+
 
 class CompressedSource(ConstantSource):
     """(q - zero_point) * scale of integers q, as f32.
@@ -33,18 +36,20 @@ class CompressedSource(ConstantSource):
     Attributes:
         count, groups, group: rows (the first axis of ``packed``), groups in a row, elements of a group, which share a scale.
         scale, zero_point: f32 (count, groups).
+        middle: what ``integers`` subtracts from unsigned integers with zero points, so that they are around 0; 0 for others.
     """
 
     def __init__(
         self, packed: Constant, zero_point: np.ndarray | None, scale: np.ndarray, shape: tuple[int, ...], computed: Element = F32
     ) -> None:
-        super().__init__(F32, shape, self._decompressed, packed.size)
+        super().__init__(F32, shape, self._decompressed)
         self.packed, self._in_f16 = packed, computed is F16
         grouped = _grouped_axes(packed.shape, scale, zero_point)
         self.count = packed.shape[0] if packed.shape else 1
         self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])
         self.scale = self._by_group(scale, grouped)
         self.zero_point = None if zero_point is None else self._by_group(zero_point, grouped)
+        self.middle = 0 if zero_point is None else _MIDDLES.get(packed.element, 0)
         magnitudes = np.abs(self.scale[self.scale != 0])
         low, high = float(magnitudes.min(initial=np.inf)), float(magnitudes.max(initial=0))
         whole = self.zero_point is None or bool((self.zero_point == np.rint(self.zero_point)).all())
@@ -78,18 +83,21 @@ class CompressedSource(ConstantSource):
         return target
 
     def integers(self, first: int, last: int, out: np.ndarray) -> None:
-        """The integers of some rows, written to ``out``: f32 (rows, groups, group), C-contiguous; see ``is_interleaved``."""
+        """The integers less ``middle`` of some rows, written to ``out``: f32 (rows, groups, group), C-contiguous; see
+        ``is_interleaved``."""
         if not self.is_interleaved:
-            self._unpack(first, last, out.reshape(last - first, self.row))
+            self._unpack(first, last, out.reshape(last - first, self.row), self.middle)
             return
         packed = self._bytes(first, last).reshape(last - first, self.groups, self.group // 2)
-        _unpack_nibbles(packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4)
+        _unpack_nibbles(packed, out[..., : self.group // 2], out[..., self.group // 2 :], self.packed.element is I4, self.middle)
 
-    def _unpack(self, first: int, last: int, out: np.ndarray) -> None:
-        """The integers of some rows in order, as f32 (rows, row)."""
+    def _unpack(self, first: int, last: int, out: np.ndarray, middle: int = 0) -> None:
+        """The integers less ``middle`` of some rows in order, as f32 (rows, row)."""
         element = self.packed.element
         if element in _NIBBLES:
-            _unpack_nibbles(self._bytes(first, last), out[:, ::2], out[:, 1::2], element is I4)
+            _unpack_nibbles(self._bytes(first, last), out[:, ::2], out[:, 1::2], element is I4, middle)
+        elif middle:
+            np.copyto(out, np.subtract(self._bytes(first, last), middle, dtype=np.uint8).view(np.int8))
         elif element in (U8, I8):
             np.copyto(out, self._bytes(first, last).view(element.carrier))
         else:
@@ -141,8 +149,8 @@ def _grouped_axes(shape: tuple[int, ...], *parameters: np.ndarray | None) -> int
     return min(last + 1, len(shape))
 
 
-def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signed: bool) -> None:
-    """The two integers of each byte as f32; the low four bits are the even one."""
+def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signed: bool, middle: int) -> None:
+    """The two integers of each byte less ``middle`` as f32; the low four bits are the even one."""
     values = packed.view(np.int8) if signed else packed
     half = np.empty(packed.shape, values.dtype)
     if signed:
@@ -150,9 +158,14 @@ def _unpack_nibbles(packed: np.ndarray, even: np.ndarray, odd: np.ndarray, signe
         np.right_shift(half, 4, out=half)
     else:
         np.bitwise_and(values, 15, out=half)
-    np.copyto(even, half)
+    np.copyto(even, _less(half, middle))
     np.right_shift(values, 4, out=half)
-    np.copyto(odd, half)
+    np.copyto(odd, _less(half, middle))
+
+
+def _less(half: np.ndarray, middle: int) -> np.ndarray:
+    """Integers of four bits less ``middle``, in place."""
+    return np.subtract(half.view(np.int8), middle, out=half.view(np.int8)) if middle else half
 
 
 def _round_to_f16(x: np.ndarray) -> None:

@@ -56,14 +56,17 @@ class CompressedWeights(Weights):
 class GroupedLinear(LinearKernel):
     """For few tokens: the integers of each group times the activations, and a second product with the scales.
 
-    That reads the integers where it would otherwise first have to scale them, and is no less exact. Zero points are
-    multiplied with the sums of the activations.
+    The integers need not be scaled first. Zero points times the sums of the activations are subtracted from the products. Both
+    are taken relative to the middle of the integer type: otherwise a result would be the small difference of two large sums,
+    which are rounded to float32.
     """
 
     def __init__(self, task: Task, geometry: Geometry, weights: CompressedWeights) -> None:
         super().__init__(task, geometry, weights)
         source = weights.compressed
         self.source = source
+        zero_point = None if source.zero_point is None else source.zero_point - np.float32(source.middle)
+        self._zero_point = zero_point if zero_point is not None and zero_point.any() else None
         features, tokens = self.block_shape[1], self.block_shape[0]
         self.algorithm = "groups of compressed weights @ activations.T, scaled"
         self.workspace += 4 * features * (source.row + tokens * (source.groups + 2)) + 4 * tokens * source.groups + 512
@@ -79,7 +82,7 @@ class GroupedLinear(LinearKernel):
         split = x.reshape(*x.shape[:2], source.groups, source.group // pairs, pairs)
         shape = len(x), source.groups, source.group, x.shape[1]
         ordered = np.ascontiguousarray(split.transpose(0, 2, 4, 3, 1)).reshape(shape)
-        return ordered, None if source.zero_point is None else ordered.sum(2)
+        return ordered, None if self._zero_point is None else ordered.sum(2)
 
     def compute(self, scratch: Scratch, x: Any, target: np.ndarray, block: Block, operands: Sequence[np.ndarray]) -> None:
         source, (first, last) = self.source, (block.features.start, block.features.stop)
@@ -92,8 +95,8 @@ class GroupedLinear(LinearKernel):
         product = scratch.take((count, tokens), _F32)
         scale = source.scale[first:last]
         np.matmul(scale[:, None, :], products, out=product[:, None, :])
-        if sums is not None and source.zero_point is not None:
-            product -= np.matmul(source.zero_point[first:last] * scale, sums)
+        if sums is not None and self._zero_point is not None:
+            product -= np.matmul(self._zero_point[first:last] * scale, sums)
         self.transpose(scratch, product, target, block, operands)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -27,15 +28,14 @@ class ConstantSource:
         element, shape: of the value.
         compute: gives the value: an array of the element's carrier that nobody changes. It may be a view of the mapped .bin,
             or be unpacked or computed anew on every call.
-        stored: bytes that are held or mapped whether the value is asked for or not.
 
     Attributes:
         raw: the packed bytes, where the constant is a layer of the model.
         made_of: the constants that it is computed from.
     """
 
-    def __init__(self, element: Element, shape: tuple[int, ...], compute: Callable[[], np.ndarray], stored: int = 0) -> None:
-        self.element, self.shape, self._compute, self.stored = element, tuple(shape), compute, stored
+    def __init__(self, element: Element, shape: tuple[int, ...], compute: Callable[[], np.ndarray]) -> None:
+        self.element, self.shape, self._compute = element, tuple(shape), compute
         self._small: np.ndarray | None = None
         self.raw: Constant | None = None
         self.made_of: tuple[ConstantSource, ...] = ()
@@ -43,7 +43,7 @@ class ConstantSource:
     @staticmethod
     def of(array: np.ndarray, element: Element) -> ConstantSource:
         """The constant of an array in memory."""
-        return ConstantSource(element, array.shape, lambda: array, array.nbytes)
+        return ConstantSource(element, array.shape, lambda: array)
 
     @property
     def fact(self) -> Fact:
@@ -94,7 +94,8 @@ class ConstantStore:
     def __init__(self) -> None:
         self._entries: dict[_Key, _Entry[Any]] = {}
         self._keys: dict[int, set[_Key]] = {}
-        self._lock = threading.RLock()
+        self._dead: deque[int] = deque()
+        self._lock = threading.Lock()
 
     def get(self, sources: Sequence[ConstantSource], packing: Hashable, make: Callable[..., T]) -> T:
         """``make`` of the values of ``sources``, made once for each combination of sources and packing.
@@ -103,6 +104,7 @@ class ConstantStore:
         """
         key = (tuple(map(id, sources)), packing)
         with self._lock:
+            self._purge()
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = _Entry()
@@ -119,23 +121,33 @@ class ConstantStore:
         """Release what was made of a source when it dies: its identity may become another's."""
         if id(source) not in self._keys:
             self._keys[id(source)] = set()
-            weakref.finalize(source, self._release, id(source)).atexit = False
+            weakref.finalize(source, self._source_died, id(source)).atexit = False
         self._keys[id(source)].add(key)
 
-    def _release(self, identity: int) -> None:
-        with self._lock:
-            for key in self._keys.pop(identity, ()):
+    def _source_died(self, identity: int) -> None:
+        """Called wherever the garbage collector runs, which may be while this or another thread holds the lock: then the next
+        call that takes it releases what was made."""
+        self._dead.append(identity)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._purge()
+            finally:
+                self._lock.release()
+
+    def _purge(self) -> None:
+        """Release what was made of sources that died; with the lock held."""
+        while self._dead:
+            for key in self._keys.pop(self._dead.popleft(), ()):
                 self._entries.pop(key, None)
+                for identity in key[0]:
+                    self._keys.get(identity, set()).discard(key)
 
     def array(self, source: ConstantSource) -> np.ndarray:
         """The value itself, kept."""
         return self.get([source], AS_IT_IS, lambda array: array)
 
-    def holds(self, sources: Sequence[ConstantSource], packing: Hashable) -> bool:
-        """Whether that packing is made already."""
-        return (tuple(map(id, sources)), packing) in self._entries
-
     def made(self) -> list[tuple[Hashable, Any]]:
         """Each packing and what was made, for reports and tests."""
         with self._lock:
+            self._purge()
             return [(packing, entry.made[0]) for (_, packing), entry in self._entries.items() if entry.made is not None]

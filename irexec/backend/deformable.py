@@ -16,7 +16,7 @@ from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Weights
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import product_cost
+from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 
@@ -81,7 +81,7 @@ class Deformable(Kernel):
         self.positions = split(g.pixels, max(16, _GATHERED // per_position))
         self.workspace = self._workspace()
         gathered = images * g.pixels * g.points * g.groups * g.inputs * self.corners
-        product = g.groups * product_cost(g.outputs, g.depth, g.pixels, True)
+        product = g.groups * pixel_product_cost(g.outputs, g.depth, g.pixels, True)
         copied = images * g.groups * g.inputs * math.prod(sizes) * (0.2 if is_channels_last(task.input_orders[0]) else 0.9)
         self.cost = gathered * 0.7 + images * product + copied + 100_000 * images * len(self.positions)
 
@@ -99,7 +99,7 @@ class Deformable(Kernel):
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g, d = self.geometry, self.deformable
         packed = self.weights.packed(inputs[2])
-        out = self.output.bind(outputs[0], inputs, packed.spread)
+        out = self.output.bind(context, outputs[0], inputs, packed.spread)
         rows = packed.rows
         offsets = inputs[1].reshape(g.images, d, g.points, len(g.sizes), g.pixels)
         mask = inputs[3].reshape(g.images, d, g.points, g.pixels) if self.has_mask else None

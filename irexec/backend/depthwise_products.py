@@ -145,7 +145,7 @@ class DepthwiseProducts(Kernel):
         return _Axis.of(task.shape(0)[2:], windows)[1].center is not None
 
     def __init__(self, task: Task, windows: SlidingWindows, dtype: np.dtype) -> None:
-        super().__init__(reads=(0,), runs_chain=True)
+        super().__init__(reads=(0,), runs_chain=True, records=True)
         self._dtype = dtype
         self._groups, self._outputs = task.shape(1)[:2]
         self._images = task.shape(0)[0]
@@ -175,7 +175,7 @@ class DepthwiseProducts(Kernel):
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
         self._together = size <= _CACHED
         worth = self._images * self._groups * self._tile_cost(self._rows) / _WORTH
-        shared = 1 if threads == 1 else max(1, min(2 * threads, int(worth)) // self._images)
+        shared = 1 if threads == 1 else max(1, min(threads, int(worth)) // self._images)
         self._step = max(1, min(-(-self._groups // shared), _CACHED // size))
         self._slices = -(-self._groups // self._step)
         self._blocks = self._images * self._slices * (1 if self._together else len(self._chunks))
@@ -212,7 +212,7 @@ class DepthwiseProducts(Kernel):
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x, out = inputs[0], outputs[0]
-        operands = self._epilogue.bind(inputs[2:])
+        operands = context.bind(self._epilogue, inputs[2:])
         groups_of_chunks = [self._chunks] if self._together else [[chunk] for chunk in self._chunks]
         # Views of the whole data are made once, where rows lie in memory as BLAS takes them.
         direct = self._suits_blas(x)
@@ -246,7 +246,7 @@ class DepthwiseProducts(Kernel):
 
     def _copied(self, x: np.ndarray, scratch: Scratch) -> np.ndarray:
         copy = scratch.take(x.shape, self._dtype)
-        np.copyto(copy, x)
+        scratch.do(np.copyto, copy, x)
         return copy
 
     def _below(self, x: np.ndarray, chunk: _Chunk) -> list[np.ndarray]:
@@ -266,7 +266,7 @@ class DepthwiseProducts(Kernel):
         sums = scratch.take((count, chunk.count, self._outputs, axis.kernel, chunk.rows, axis.size), self._dtype)
         products = sums.reshape(count, chunk.count, -1, axis.size)
         for part, rows in zip(chunk.parts, below, strict=True):
-            np.matmul(matrix[..., part.taken], rows, out=products[:, part.start : part.start + part.count])
+            scratch.do(np.matmul, matrix[..., part.taken], rows, out=products[:, part.start : part.start + part.count])
         self._add_columns(sums, out.reshape(count, self._outputs, chunk.count, -1).swapaxes(1, 2), scratch)
 
     def _add_columns(self, sums: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
@@ -282,24 +282,24 @@ class DepthwiseProducts(Kernel):
             total = out if whole else scratch.take((*sums.shape[:3], base.shape[3] * axis.size), self._dtype)
             start = base.reshape(total.shape)
             for tap in others:
-                _add_shifted(start, sums[:, :, :, tap], axis.shift(tap) - shift, total)
+                _add_shifted(scratch, start, sums[:, :, :, tap], axis.shift(tap) - shift, total)
                 start = total
             base = total.reshape(base.shape) if not whole else base
         if not (whole and others):
             used = slice(shift, shift + (axis.count - 1) * axis.stride + 1, axis.stride)
-            np.copyto(out.reshape(*out.shape[:3], -1, axis.count), base[..., used])
+            scratch.do(np.copyto, out.reshape(*out.shape[:3], -1, axis.count), base[..., used])
 
 
-def _add_shifted(base: np.ndarray, rows: np.ndarray, shift: int, out: np.ndarray) -> None:
+def _add_shifted(scratch: Scratch, base: np.ndarray, rows: np.ndarray, shift: int, out: np.ndarray) -> None:
     """``base`` (..., rows * W) plus ``rows`` (..., rows, W) moved ``shift`` elements to the left within each row, into ``out``."""
     moved = rows.reshape(base.shape)
     size = base.shape[-1]
     if shift > 0:
-        rows[..., :shift] = 0
+        scratch.do(rows[..., :shift].fill, 0)
         kept, added, rest = slice(0, size - shift), slice(shift, None), slice(size - shift, None)
     else:
-        rows[..., rows.shape[-1] + shift :] = 0
+        scratch.do(rows[..., rows.shape[-1] + shift :].fill, 0)
         kept, added, rest = slice(-shift, None), slice(0, size + shift), slice(0, -shift)
-    np.add(base[..., kept], moved[..., added], out=out[..., kept])
+    scratch.do(np.add, base[..., kept], moved[..., added], out=out[..., kept])
     if out is not base:
-        out[..., rest] = base[..., rest]
+        scratch.do(np.copyto, out[..., rest], base[..., rest])

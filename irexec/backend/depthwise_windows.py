@@ -13,12 +13,15 @@ import numpy as np
 from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import longest, split
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
 # Bytes of sums that a block works on; its data lie beside them in the L2 cache.
 _CACHED = 384 << 10
+# Multiplications that are worth several threads.
+_WORTH = 400_000
 # Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or transposed.
 _CALLS, _LOOP, _WEIGHT, _COPY, _TRANSPOSE = 20_000.0, 15.0, 0.21, 0.15, 0.6
 
@@ -27,7 +30,7 @@ class DepthwiseWindows(Kernel):
     """Depthwise convolution of data with the channels last; one input and one output channel in each group."""
 
     def __init__(self, task: Task, windows: SlidingWindows, dtype: np.dtype) -> None:
-        super().__init__("depthwise by windows, channels last", reads=(0,), runs_chain=True)
+        super().__init__("depthwise by windows, channels last", reads=(0,), runs_chain=True, records=True)
         self._dtype, self._windows, self._source = dtype, windows, task.constants[1]
         self._images, self._channels, *self._sizes = task.shape(0)
         self._last = (0, *range(2, len(self._sizes) + 2), 1)
@@ -36,10 +39,14 @@ class DepthwiseWindows(Kernel):
         counts = windows.counts
         self._row = math.prod(counts[1:])
         step = max(1, _CACHED // (self._row * self._channels * dtype.itemsize))
-        self._blocks = [slice(first, min(first + step, counts[0])) for first in range(0, counts[0], step)]
+        if task.threads > 1 and self._images == 1 and math.prod(counts) * math.prod(windows.kernel) * self._channels >= _WORTH:
+            step = min(step, -(-counts[0] // task.threads))
+        work = math.prod(counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * self._channels)
+        self._blocks = split(counts[0], step, task.threads, work)
+        step = longest(self._blocks)
         self.splits = self._images * len(self._blocks) > 1
         self.cost = self._estimate(task.input_orders[0] != self._last, task.output_orders[0] != self._last)
-        covered = math.prod(self._covered(self._blocks[0])) * self._channels
+        covered = math.prod(self._covered(slice(0, step))) * self._channels
         result = step * self._row * self._channels
         self.workspace = (2 * result + covered + math.prod(self._sizes) * self._channels) * dtype.itemsize + 256
         self.workspace += self._epilogue.workspace(result)
@@ -67,7 +74,7 @@ class DepthwiseWindows(Kernel):
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x, out = inputs[0].transpose(self._last), outputs[0].transpose(self._last)
-        operands = self._epilogue.bind(inputs[2:])
+        operands = context.bind(self._epilogue, inputs[2:])
 
         def block(index: int, scratch: Scratch) -> None:
             image, number = divmod(index, len(self._blocks))
@@ -91,9 +98,9 @@ class DepthwiseWindows(Kernel):
             *(step * s for step, s in zip(steps, w.strides, strict=True)), data.strides[-1],
             *(step * d for step, d in zip(steps, w.dilations, strict=True)),
         )  # fmt: skip
-        view = np.lib.stride_tricks.as_strided(data, (*out.shape, *w.kernel), strides, writeable=False)
+        view = np.ndarray((*out.shape, *w.kernel), data.dtype, data, 0, strides)
         axes, kept = list(range(view.ndim)), out.ndim
-        np.einsum(view, axes, self._weights, [*axes[kept:], kept - 1], axes[:kept], out=out)
+        scratch.do(np.einsum, view, axes, self._weights, [*axes[kept:], kept - 1], axes[:kept], out=out)
 
     def _padded(self, x: np.ndarray, rows: slice, scratch: Scratch) -> np.ndarray:
         """The data that the windows of a block of rows cover, with zeros where they reach beyond it."""
@@ -106,9 +113,10 @@ class DepthwiseWindows(Kernel):
             first = start - pad
             low, high = max(0, -first), max(0, min(length, size - first))
             high = max(low, high)
-            padded[(*inside, slice(0, low))] = 0
-            padded[(*inside, slice(high, None))] = 0
+            for beyond in (slice(0, low), slice(high, length)):
+                if beyond.start < beyond.stop:
+                    scratch.do(padded[(*inside, beyond)].fill, 0)
             inside.append(slice(low, high))
             source.append(slice(first + low, first + high))
-        padded[tuple(inside)] = x[tuple(source)]
+        scratch.do(np.copyto, padded[tuple(inside)], x[tuple(source)])
         return padded

@@ -134,7 +134,7 @@ class ChainKernel(Kernel):
         full = [fact.shape == output.shape for fact in inputs]
         same = [one and order == output_order for one, order in zip(full, orders, strict=True)]
         self.shared = tuple(i for i, fact in enumerate(inputs) if same[i] and fact.element is output.element)
-        super().__init__(algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared)
+        super().__init__(algorithm="chain of element-wise operations", runs_chain=True, overwrites=self.shared, records=True)
         self.chain = chain
         self._elements = block_elements(chain, size, threads)
         self._pieces = _piece_size(chain, size, self._elements)
@@ -191,11 +191,12 @@ def _run(chain: Chain, out: np.ndarray, inputs: Sequence[np.ndarray], shared: Sh
     if out.size <= elements and out.flags.c_contiguous and all(array.flags.c_contiguous for array in inputs):
         # NumPy itself sees axes of contiguous arrays as one.
         own = shared if isinstance(shared, tuple) else (shared,)
-        run_block(chain, context.scratch(), out, [out if i in own else array for i, array in enumerate(inputs)], shared)
+        given = [out if i in own else array for i, array in enumerate(inputs)]
+        context.parallel(1, lambda _, scratch: run_block(chain, scratch, out, given, shared))
         return
     arrays = [out, *inputs]
     layout = _layout(tuple([array.shape for array in arrays]), tuple([array.strides for array in arrays]), elements)
-    views = layout.views(arrays)
+    views = context.views(arrays, layout.views(arrays))
     own = tuple([i + 1 for i in (shared if isinstance(shared, tuple) else (shared,))])
     blocks = layout.blocks
 

@@ -27,9 +27,6 @@ _CHAINED = 1 << 15
 # Features that are transposed at once.
 _TRANSPOSED = 128
 
-# The longest block of features or tokens that is split no further, because the other operand is packed again for each block.
-_SHORTEST = 384
-
 # Bytes of the output that a block computes at most. Cutting a product costs more than a chain that reads it from the last cache;
 # what is transposed afterwards should be near.
 _DIRECT_LIMIT, _TRANSPOSED_LIMIT = 1 << 24, 1 << 20
@@ -200,10 +197,8 @@ class LinearKernel(Kernel):
         length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
         count = -(-length * other * self.dtype.itemsize // self.limit)
         worth = int(2 * g.tokens * g.features * g.inner / 100 / _WORTH_A_BLOCK)
-        if threads > 1 and g.sheets < 2 * threads:
-            # Two blocks for each thread if they are long enough, otherwise one.
-            wanted = 2 * threads if length >= 2 * threads * _SHORTEST else threads
-            count = max(count, min(-(-wanted // g.sheets), worth))
+        if threads > 1 and g.sheets < threads:
+            count = max(count, min(-(-threads // g.sheets), worth))
         size = -(-length // max(count, 1) // 16) * 16 or 1
         if self.weights.limit is not None:
             size = min(size, self.weights.limit)

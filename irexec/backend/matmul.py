@@ -98,8 +98,8 @@ class MatrixProducts(Kernel):
         rows, size = self._rows, self._rows * self._columns * 4
         work = 2 * rows * self._columns * self._inner
         count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _FEWEST_ROWS))
-        if threads > 1 and math.prod(self._leading) < 2 * threads:
-            count = max(count, min(2 * threads, work // _WORTH_A_BLOCK, -(-rows // _FEWEST_ROWS)))
+        if threads > 1 and math.prod(self._leading) < threads:
+            count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _FEWEST_ROWS)))
         step = -(-rows // max(count, 1))
         *outer, last = self._leading or (1,)
         # Several matrices in a block, if they are small.

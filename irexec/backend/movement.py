@@ -34,7 +34,7 @@ class _Movement(Kernel):
     """A kernel that fills regions of the output, each followed by the chain on it."""
 
     def __init__(self, task: Task, algorithm: str, regions: Sequence[Index], reads: tuple[int, ...] | None = None) -> None:
-        super().__init__(algorithm, reads=reads, runs_chain=True, splits=len(regions) > 1)
+        super().__init__(algorithm, reads=reads, runs_chain=True, splits=len(regions) > 1, records=True)
         shape = task.output_shape()
         self._own, self._regions = len(task.inputs), list(regions)
         self._epilogue = Epilogue(task.chain, shape, tuple((axis,) for axis in range(len(shape))))
@@ -46,20 +46,20 @@ class _Movement(Kernel):
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: Context) -> None:
         out = outputs[0]
-        operands = self._epilogue.bind(inputs[self._own :])
+        operands = context.bind(self._epilogue, inputs[self._own :])
 
         def block(index: int, scratch: Scratch) -> None:
             region = self._regions[index]
             # The ellipsis keeps a result of rank 0 an array.
             whole: Any = (*region, ...)
             target = out[whole]
-            self._fill(index, inputs, target, scratch)
+            scratch.work(self._fill, index, inputs, target)
             self._epilogue.run(scratch, target, operands, region)
 
         context.parallel(len(self._regions), block)
 
     @abstractmethod
-    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+    def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         """Write the values of one region."""
 
 
@@ -84,7 +84,7 @@ class Concat(_Movement):
         super().__init__(task, "copies side by side", regions)
         self.joins = True
 
-    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+    def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         if inputs[index] is not None:
             np.copyto(target, inputs[index])
 
@@ -118,7 +118,7 @@ class Pad(_Movement):
             regions = [(*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts]
         super().__init__(task, f"copy and {mode} borders", regions)
 
-    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+    def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         data = inputs[0]
         if self._axis is not None:
             data = data[(slice(None),) * self._axis + (self._regions[index][self._axis],)]
@@ -180,7 +180,7 @@ class Gather(_Movement):
         self._axis, self._indices = axis, indices
         super().__init__(task, "gathered slices", [tuple(slice(0, size) for size in task.output_shape())], (0,))
 
-    def _fill(self, index: int, inputs: Sequence[Any], target: np.ndarray, scratch: Scratch) -> None:
+    def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
         # "clip" writes straight into the output; the indices are in range.
         if target.flags.c_contiguous:
             np.take(inputs[0], self._indices, self._axis, out=target, mode="clip")

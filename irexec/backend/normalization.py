@@ -155,6 +155,7 @@ class _Normalization(Kernel):
             runs_chain=chain is task.chain,
             workspace=max(4, dtype.itemsize) * 3 * elements + self.epilogue.workspace(elements) + 4096,
             splits=len(self.pieces) > 1,
+            records=True,
         )
         if task.output_orders[0] == task.input_orders[0]:
             self.overwrites = (0,)
@@ -166,13 +167,13 @@ class _Normalization(Kernel):
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         data, out = inputs[0], outputs[0]
-        source, target = (merged(array, data.shape, self.groups) for array in (data, out))
-        operands = self.epilogue.bind(inputs[len(self.task.inputs) :])
+        source, target = (context.view(array, merged(array, data.shape, self.groups)) for array in (data, out))
+        operands = context.bind(self.epilogue, inputs[len(self.task.inputs) :])
 
         def compute(index: int, scratch: Scratch) -> None:
             region = self.region(self.pieces[index])
             part = target[region]
-            self.normalize(scratch, source[region], part, region, inputs)
+            scratch.work(self.normalize, source[region], part, region, inputs)
             self.epilogue.run(scratch, part, operands, region)
 
         context.parallel(len(self.pieces), compute)

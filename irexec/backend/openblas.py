@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,17 @@ _SUFFIXES = ("64_", "")
 
 @dataclass(frozen=True)
 class OpenBlas:
-    """The two functions of an OpenBLAS."""
+    """An OpenBLAS.
+
+    Attributes:
+        get, set: the number of its threads.
+        kernels: the processor that its kernels are written for, such as "SkylakeX"; empty where it is not known. It is not always
+            that of the machine: the environment variable OPENBLAS_CORETYPE names another one.
+    """
 
     get: Callable[[], int]
     set: Callable[[int], None]
+    kernels: str = ""
 
 
 @functools.cache
@@ -56,5 +64,12 @@ def _functions(library: ctypes.CDLL) -> OpenBlas | None:
             set_ = getattr(library, f"{prefix}set_num_threads{suffix}", None)
             if get is not None and set_ is not None:
                 get.restype, set_.argtypes = ctypes.c_int, [ctypes.c_int]
-                return OpenBlas(get, set_)
+                return OpenBlas(get, set_, _kernels(getattr(library, f"{prefix}get_corename{suffix}", None)))
     return None
+
+
+def _kernels(name: Any) -> str:
+    if name is None:
+        return ""
+    name.restype = ctypes.c_char_p
+    return (name() or b"").decode("ascii", "replace")

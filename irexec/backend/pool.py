@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable
 
+from irexec.backend.cores import current_core, leave_core
 from irexec.backend.numpy_state import set_for_thread
 
 Body = Callable[[int, int], object]
@@ -32,6 +33,13 @@ class _Job:
         self._busy = threading.Lock()
         self._busy.acquire()
         self.error: BaseException | None = None
+        self._core, self._caller = current_core(), threading.get_native_id()
+
+    def help(self) -> None:
+        """Take part from another thread, on another core than the caller's."""
+        if self._core is not None and self._core == current_core():
+            leave_core(self._core, self._caller)
+        self.work()
 
     def work(self) -> None:
         """Take blocks until none is left, as the next worker of this job; the first one is worker 0."""
@@ -111,7 +119,7 @@ class _Workers:
     def _serve(self) -> None:
         set_for_thread()
         while True:
-            self._jobs.get().work()
+            self._jobs.get().help()
 
 
 _workers = _Workers()

@@ -84,7 +84,7 @@ class Pool(Kernel):
     def __init__(
         self, task: Task, windows: SlidingWindows, dtype: np.dtype, function: Any, start: float, factors: np.ndarray | None = None
     ) -> None:
-        super().__init__(algorithm="pooling by shifted rows", reads=(0,), runs_chain=True)
+        super().__init__(algorithm="pooling by shifted rows", reads=(0,), runs_chain=True, records=True)
         self._windows, self._dtype, self._function, self._start, self._factors = windows, dtype, function, start, factors
         self._images, self._channels, *self._sizes = task.shape(0)
         rank = len(self._sizes)
@@ -122,7 +122,7 @@ class Pool(Kernel):
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
         x, out = inputs[0], outputs[0]
-        operands = self._epilogue.bind(inputs[self._own :])
+        operands = context.bind(self._epilogue, inputs[self._own :])
 
         def block(index: int, scratch: Scratch) -> None:
             image, part = divmod(index, self._slices)
@@ -132,13 +132,13 @@ class Pool(Kernel):
             region = [slice(0, size) for size in target.shape]
             region[self._axes.index(0)] = channels
             if self._dtype == target.dtype:
-                np.copyto(target, result)
+                scratch.do(np.copyto, target, result)
                 result = target
             else:
                 wide = scratch.take(result.shape, self._dtype)
-                np.copyto(wide, result)
+                scratch.do(np.copyto, wide, result)
                 result = wide
-            self._scaled(result)
+            self._scaled(result, scratch)
             finish_block(result, target, self._epilogue, operands, (slice(image, image + 1), *region), scratch)
 
         context.parallel(self._images * self._slices, block)
@@ -153,7 +153,7 @@ class Pool(Kernel):
         for position in reversed(range(whole.ndim)):
             axis = self._axes[position] - 1
             if axis >= 0:
-                flat = _combined(self._function, flat, w.kernel[axis], step * w.dilations[axis], spare)
+                flat = _combined(self._function, flat, w.kernel[axis], step * w.dilations[axis], spare, scratch)
                 used[position] = slice(0, (w.counts[axis] - 1) * w.strides[axis] + 1, w.strides[axis])
             step *= whole.shape[position]
         return flat.reshape(whole.shape)[tuple(used)]
@@ -170,21 +170,21 @@ class Pool(Kernel):
             inner[position] = slice(begin, begin + size)
             outside = inner[:position]
             for part in (slice(0, begin), slice(begin + size, None)):
-                whole[(*outside, part)] = self._start
-        np.copyto(whole[tuple(inner)], x)
+                scratch.do(whole[(*outside, part)].fill, self._start)
+        scratch.do(np.copyto, whole[tuple(inner)], x)
         return whole
 
-    def _scaled(self, target: np.ndarray) -> None:
+    def _scaled(self, target: np.ndarray, scratch: Scratch) -> None:
         """Turn sums into means, in place."""
         factors = self._factors
         if factors is not None:
             if factors.ndim:
                 # Without the axis of the channels, the spatial axes keep their order.
                 factors = np.expand_dims(factors, self._axes.index(0))
-            np.multiply(target, factors, out=target)
+            scratch.do(np.multiply, target, factors, out=target)
 
 
-def _combined(function: Any, points: np.ndarray, count: int, step: int, spare: Sequence[np.ndarray]) -> np.ndarray:
+def _combined(function: Any, points: np.ndarray, count: int, step: int, spare: Sequence[np.ndarray], scratch: Scratch) -> np.ndarray:
     """For each position of a row the values at ``count`` positions from it on, ``step`` apart, combined.
 
     The last positions, for which the row is too short, hold anything. The result is one of the spare arrays, or ``points``.
@@ -198,14 +198,14 @@ def _combined(function: Any, points: np.ndarray, count: int, step: int, spare: S
             else:
                 kept = size - covered * step
                 target = _free(spare, points, power) if result is points or result is power else result
-                function(result[:kept], power[covered * step :], out=target[:kept])
+                scratch.do(function, result[:kept], power[covered * step :], out=target[:kept])
                 result = target
             covered += length
         if covered == count and result is not None:
             return result
         kept = size - length * step
         target = _free(spare, points, result, power)
-        function(power[:kept], power[length * step :], out=target[:kept])
+        scratch.do(function, power[:kept], power[length * step :], out=target[:kept])
         power, length = target, 2 * length
 
 

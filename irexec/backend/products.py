@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.backend.scratch import Scratch
+
 # Products of up to so many multiplications are computed from the operands as they lie in memory.
 _SMALL = 1_000_000
 # Terms in a sum up to which a grid of small products is faster than one that is copied first: of (weights, data), and of (data, panels).
@@ -22,7 +24,7 @@ _PANELS = (64, 96, 48, 80, 32, 112, 40, 72, 56, 24, 16)
 # Terms in a sum up to which the rows and a panel of a small product stay in the first-level cache.
 _QUICK = 200
 # Values that a vector instruction computes at once.
-_LANES = 16
+LANES = 16
 
 
 def _has_small_products() -> bool:
@@ -34,7 +36,7 @@ def _has_small_products() -> bool:
 HAS_SMALL_PRODUCTS = _has_small_products()
 
 
-def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def multiply(scratch: Scratch, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """``out = a @ b`` for a (m, k) in C order, and b (k, n) and out (m, n) that lie in memory as BLAS takes them."""
     m, k = a.shape
     n = b.shape[1]
@@ -42,17 +44,17 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     is_thin = k <= THIN and m * k * n > _SMALL and b.strides[1] == out.strides[1] == item
     rows = next((r for r in _ROWS if m % r == 0), 0)
     if not HAS_SMALL_PRODUCTS or not is_thin or not rows:
-        np.matmul(a, b, out=out)
+        scratch.do(np.matmul, a, b, out=out)
         return
-    width = min(_COLUMNS, _SMALL // (rows * k) // _LANES * _LANES)
+    width = min(_COLUMNS, _SMALL // (rows * k) // LANES * LANES)
     down, across = m // rows, n // width
     covered = across * width
     left = a.reshape(down, 1, rows, k)
     right = b[:, :covered].reshape(k, across, width).swapaxes(0, 1)
     result = out[:, :covered].reshape(down, rows, across, width).swapaxes(1, 2)
-    np.matmul(left, right, out=result)
+    scratch.do(np.matmul, left, right, out=result)
     if covered < n:
-        np.matmul(a, b[:, covered:], out=out[:, covered:])
+        scratch.do(np.matmul, a, b[:, covered:], out=out[:, covered:])
 
 
 def panels(matrix: np.ndarray) -> np.ndarray:
@@ -69,7 +71,7 @@ def panel_width(m: int, k: int) -> int:
     return next((width for width in _PANELS if m % width == 0), m)
 
 
-def multiply_rows(rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+def multiply_rows(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """``out = rows @ matrix.T`` for rows (..., n, k), ``panels`` of the matrix (..., m, k), and out (..., n, m).
 
     All have contiguous rows. The leading axes are the same for all.
@@ -78,11 +80,11 @@ def multiply_rows(rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> Non
     count, _, width = weights.shape[-3:]
     height = min(_HEIGHT, _SMALL // (k * width) // 8 * 8)
     if count == 1 and (height < 8 or n * k * width <= _SMALL):
-        np.matmul(rows, weights[..., 0, :, :], out=out)
+        scratch.do(np.matmul, rows, weights[..., 0, :, :], out=out)
         return
     by_panel = out.reshape(*out.shape[:-1], count, width)
     if height < 8 or n <= height:
-        np.matmul(rows[..., None, :, :], weights, out=by_panel.swapaxes(-2, -3))
+        scratch.do(np.matmul, rows[..., None, :, :], weights, out=by_panel.swapaxes(-2, -3))
         return
     # Of about equal height, since a last one of a few rows would be slow.
     height = -(-n // -(-n // height))
@@ -92,17 +94,17 @@ def multiply_rows(rows: np.ndarray, weights: np.ndarray, out: np.ndarray) -> Non
     left = rows[..., :covered, :].reshape(*lead, pieces, 1, height, k)
     result = by_panel[..., :covered, :, :].reshape(*lead, pieces, height, count, width).swapaxes(-2, -3)
     # In this order a piece of the data is read from memory once, whatever the strides of the result.
-    np.matmul(left, weights[..., None, :, :, :], out=result, order="C")
+    scratch.do(np.matmul, left, weights[..., None, :, :, :], out=result, order="C")
     if covered < n:
-        np.matmul(rows[..., None, covered:, :], weights, out=by_panel[..., covered:, :, :].swapaxes(-2, -3))
+        scratch.do(np.matmul, rows[..., None, covered:, :], weights, out=by_panel[..., covered:, :, :].swapaxes(-2, -3))
 
 
-def product_cost(m: int, k: int, n: int, channels_last: bool = False) -> float:
+def pixel_product_cost(m: int, k: int, n: int, channels_last: bool = False) -> float:
     """Nanoseconds of one product of weights (m, k) with data (k, n), or (n, k) if ``channels_last``."""
     if not channels_last:
         return 2 * m * k * n / 95 + m * k * 0.3 + k * n * (0.1 if k <= THIN else 0.5) + m * n * 0.4 + 5000
     if HAS_SMALL_PRODUCTS and k <= _PANEL_THIN:
-        padded = -(-m // _LANES) * _LANES
+        padded = -(-m // LANES) * LANES
         rate = 105 if k <= _QUICK else 87
         return 2 * padded * k * n / rate + m * k * 0.4 + k * n * 0.1 + m * n * 0.2 + 5000
-    return 2 * m * k * n / 92 + m * k * 0.7 + k * n * 0.2 + m * n * 0.2 + 5000
+    return 2 * m * k * n / 92 + m * k * 0.4 + k * n * 0.2 + m * n * 0.2 + 5000

@@ -20,6 +20,7 @@ import numpy as np
 from numpy import add, divide, exp, multiply, subtract, tanh
 
 from irexec.backend.scratch import Scratch
+from irexec.reference.limits import check_time
 
 Product = Callable[[np.ndarray], object]
 
@@ -188,6 +189,7 @@ def _run_all(
     finals = [scratch.take(hidden[0].shape, hidden.dtype) for _ in range(1 if cell is None else 2)]
     start = 0
     for stop in sorted(stops | set(range(0, len(hidden), steps_at_once))):
+        check_time()
         if stop > start:
             mark = scratch.mark()
             packed.run(packed, _project(packed, inputs, start, stop, scratch), hidden[start : stop + 1], cell)

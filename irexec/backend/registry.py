@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from irexec.backend.available_memory import available_memory
 from irexec.backend.chain import BlockFunction
 from irexec.backend.kernel import Kernel, Task
 from irexec.errors import OpError
@@ -22,6 +23,9 @@ from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
 
 Candidates = Callable[[Task], Iterable[Kernel]]
+
+LARGE = 256 << 20
+"""Bytes of outputs below which available memory is not checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,9 @@ def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
 
 
 def candidates(task: Task) -> list[Kernel]:
-    """The fast kernels that can compute a task."""
+    """The fast kernels that can compute a task; none where its outputs do not fit in memory, for which no kernel is to prepare."""
+    if task.output_bytes > LARGE and task.output_bytes > available_memory():
+        return []
     loader.load_for(task.definition.type)
     found = _CANDIDATES.get((task.definition.type, task.definition.since), ())
     return [kernel for function in found for kernel in _offered(function, task)]

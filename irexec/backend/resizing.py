@@ -157,7 +157,7 @@ class Resize(Kernel):
     """Axes resized one after the other, each by its table; data is seen in its order in memory."""
 
     def __init__(self, task: Task, dtype: np.dtype, steps: Sequence[tuple[int, Taps]]) -> None:
-        super().__init__(algorithm="resizing by products with matrices", reads=(0,), runs_chain=True)
+        super().__init__(algorithm="resizing by products with matrices", reads=(0,), runs_chain=True, records=True)
         self._dtype, self._own = dtype, len(task.inputs)
         shape, out = task.shape(0), task.output_shape()
         order: Order = task.input_orders[0] or tuple(range(len(shape)))
@@ -192,9 +192,10 @@ class Resize(Kernel):
         self.workspace = (len(self._steps) + 2) * (elements * max(4, self._dtype.itemsize) + 64) + self._epilogue.workspace(elements)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
-        x, given = inputs[0].transpose(self._order).reshape(self._data), outputs[0].transpose(self._order)
-        out = given.reshape(self._sizes)
-        operands = self._epilogue.bind(inputs[self._own :])
+        x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._data))
+        given = outputs[0].transpose(self._order)
+        out = context.view(given, given.reshape(self._sizes))
+        operands = context.bind(self._epilogue, inputs[self._own :])
 
         def block(index: int, scratch: Scratch) -> None:
             row, column = divmod(index, self._parts)
@@ -213,20 +214,20 @@ class Resize(Kernel):
         """The result for a block: ``target``, or an array of its shape in the type to compute in."""
         if x.dtype != self._dtype or (self._steps and self._steps[0].pieces and not x.flags.c_contiguous):
             copy = scratch.take(x.shape, self._dtype)
-            np.copyto(copy, x)
+            scratch.do(np.copyto, copy, x)
             x = copy
         for number, step in enumerate(self._steps):
             shape = (*x.shape[: step.axis], self._sizes[step.axis], *x.shape[step.axis + 1 :])
             last = number == len(self._steps) - 1 and target.dtype == self._dtype and target.flags.c_contiguous
             result = target if last else scratch.take(shape, self._dtype)
-            self._resize(x, step, result, scratch)
+            scratch.work(self._resize, x, step, result)
             x = result
         if not self._steps:
-            np.copyto(target, x, casting="same_kind")
+            scratch.do(np.copyto, target, x, casting="same_kind")
             return target
         return x
 
-    def _resize(self, x: np.ndarray, step: _Step, out: np.ndarray, scratch: Scratch) -> None:
+    def _resize(self, scratch: Scratch, x: np.ndarray, step: _Step, out: np.ndarray) -> None:
         before = (slice(None),) * step.axis
         for to, source in step.copies:
             out[(*before, to)] = x[(*before, source)]

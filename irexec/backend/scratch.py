@@ -1,13 +1,22 @@
-"""Workspace of one thread while it works on one block."""
+"""Workspace of one thread while it works on one block, and the calls of NumPy that the block consists of.
+
+Making views and choosing workspace takes the interpreter about as long as NumPy needs for a block of some ten thousand elements. In
+a plan whose tensors have fixed offsets in an arena, the calls of a block are the same in every run, so they are recorded in the first
+one (``record``) and only repeated afterwards.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 _ALIGNMENT = 64
+
+Call = Callable[[], object]
 
 
 class Scratch:
@@ -21,6 +30,7 @@ class Scratch:
     def __init__(self, buffer: np.ndarray) -> None:
         self._buffer = buffer
         self._used = 0
+        self._calls: list[Call] | None = None
 
     @staticmethod
     def of_size(size: int) -> Scratch:
@@ -35,6 +45,37 @@ class Scratch:
             return np.empty(shape, dtype)
         self._used = -(-(start + size) // _ALIGNMENT) * _ALIGNMENT
         return np.ndarray(shape, dtype, self._buffer, start)
+
+    def do(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
+        """Call a function on arrays, and record the call."""
+        function(*arguments, **options)
+        if self._calls is not None:
+            self._calls.append(partial(function, *arguments, **options))
+
+    def work(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call ``function(scratch, *arguments)``, which takes and releases workspace of its own, and record the call as one."""
+        calls, self._calls = self._calls, None
+        mark = self._used
+        try:
+            function(self, *arguments)
+        finally:
+            self._calls = calls
+        self._used = mark
+        if calls is not None:
+            calls.append(partial(self._again, mark, function, arguments))
+
+    def _again(self, mark: int, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        self._used = mark
+        function(self, *arguments)
+
+    def record(self, block: Callable[[Scratch], object]) -> list[Call]:
+        """Run a block, all of whose calls are made by ``do`` and ``work``; the calls that run it again on the same arrays."""
+        self._calls = calls = list[Call]()
+        try:
+            block(self)
+        finally:
+            self._calls = None
+        return calls
 
     def mark(self) -> int:
         """How much is in use, for ``release``."""

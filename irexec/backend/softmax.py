@@ -37,7 +37,7 @@ class Softmax(Kernel):
     """Softmax of data seen in its order in memory as (outer, elements, inner)."""
 
     def __init__(self, task: Task, dtype: np.dtype) -> None:
-        super().__init__(algorithm="softmax by blocks of rows", runs_chain=True)
+        super().__init__(algorithm="softmax by blocks of rows", runs_chain=True, records=True)
         self._dtype, self._logarithm = dtype, task.definition.type == "LogSoftmax"
         shape = task.shape(0)
         axis = normalize_axis(task.attributes["axis"], len(shape))
@@ -66,9 +66,10 @@ class Softmax(Kernel):
         self.cost = self._blocks * 6 * _CALL + outer * 4 * _ROW + math.prod(self._sizes) * (_ELEMENT + _REORDERED * reordered)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: Context) -> None:
-        x, given = inputs[0].transpose(self._order).reshape(self._sizes), outputs[0].transpose(self._order)
-        out = given.reshape(self._sizes)
-        operands = self._epilogue.bind(inputs[1:])
+        x = context.view(inputs[0], inputs[0].transpose(self._order).reshape(self._sizes))
+        given = outputs[0].transpose(self._order)
+        out = context.view(given, given.reshape(self._sizes))
+        operands = context.bind(self._epilogue, inputs[1:])
 
         def block(index: int, scratch: Scratch) -> None:
             row, column = divmod(index, self._parts)
@@ -77,7 +78,7 @@ class Softmax(Kernel):
             target = out[rows, :, columns]
             result = target if target.dtype == self._dtype and _has_long_rows(target) else scratch.take(target.shape, self._dtype)
             mark = scratch.mark()
-            self._normalize(x[rows, :, columns], result, scratch)
+            scratch.work(self._normalize, x[rows, :, columns], result)
             scratch.release(mark)
             finish_block(result, target, self._epilogue, operands, (rows, slice(0, self._sizes[1]), columns), scratch)
 
@@ -85,7 +86,7 @@ class Softmax(Kernel):
         if not np.may_share_memory(out, given):
             np.copyto(given, out.reshape(given.shape))
 
-    def _normalize(self, x: np.ndarray, out: np.ndarray, scratch: Scratch) -> None:
+    def _normalize(self, scratch: Scratch, x: np.ndarray, out: np.ndarray) -> None:
         """(rows, elements, columns) to ``out``, which is C-contiguous or has long rows."""
         if x.dtype != self._dtype:
             np.copyto(out, x)

@@ -17,22 +17,26 @@ VARIABLE = "IREXEC_NUM_THREADS"
 """The environment variable that sets the default number of threads."""
 
 
+MAX_THREADS = 256
+"""Each thread has workspace of its own in the arena; no step has blocks for more."""
+
+
 def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
     """How many threads to use: ``threads`` if given, else what IREXEC_NUM_THREADS says, else what this process may use.
 
     Raises:
-        InputError: either is not a whole number of at least 1.
+        InputError: either is not a whole number from 1 to ``MAX_THREADS``.
     """
     if threads is not None:
-        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-            raise InputError(f"threads is {threads!r}, expected a whole number of at least 1")
+        if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MAX_THREADS:
+            raise InputError(f"threads is {threads!r}, expected a whole number from 1 to {MAX_THREADS}")
         return threads
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return usable_cores(root)
+        return min(usable_cores(root), MAX_THREADS)
     # Only what int() reads as decimal digits; "1_0" or "٣" are no such thing to a reader of the variable.
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise InputError(f"{VARIABLE} is {text!r}, expected a whole number of at least 1")
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MAX_THREADS):
+        raise InputError(f"{VARIABLE} is {text!r}, expected a whole number from 1 to {MAX_THREADS}")
     return int(text)
 
 

@@ -9,8 +9,11 @@ import click
 
 from irexec.analysis.text_table import amount
 from irexec.cli import render
+from irexec.cli.limit_options import max_memory_option
+from irexec.cli.measuring_options import measuring_options
+from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.tools.bench import OTHERS, BenchOptions, BenchReport, EngineResult
 from irexec.tools.bench import bench as measure
 from irexec.tools.input_sources import parse_input_source
@@ -28,21 +31,15 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
-)
-@click.option("--bin", "weights", type=click.Path(), help="The weights, if not beside the model under the same name.")
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("--runs", type=click.IntRange(1), default=50, show_default=True, help="How many runs of each engine are measured.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads each engine uses; default: its own.")
+@click.argument("model", type=FilePath())
+@measuring_options(50, runs="How many runs of each engine are measured.", threads="How many threads each engine uses; default: its own.")
+@max_memory_option("Refuse tensors that would make irexec's process hold more memory than this, such as 2G; default: all that is left.")
 @click.option("--against", multiple=True, type=click.Choice(OTHERS), help="Measure this runtime too, if it is installed; may be repeated.")
-@click.option("--onnx", type=click.Path(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.")
+@click.option("--onnx", type=FilePath(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def bench(
     model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
-    against: tuple[str, ...], onnx: str | None, as_json: bool,
+    max_memory: int | None, against: tuple[str, ...], onnx: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure how fast MODEL (an .xml) runs: latency, throughput, load and compile time, and peak memory.
 
@@ -58,7 +55,10 @@ def bench(
     if onnx is not None and "onnxruntime" not in others:
         raise click.UsageError("--onnx is for --against onnxruntime, which is not given")
     sources = [parse_input_source(text) for text in inputs]
-    options = BenchOptions(weights, shapes_by_input(shapes, "--shape"), seed, runs, threads, others, onnx)
+    options = BenchOptions(
+        weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, max_memory=max_memory,
+        runs=runs, against=others, onnx=onnx,
+    )  # fmt: skip
     with progress_bar(f"measuring {model}", runs * (1 + len(others))) as advance:
         report = measure(model, sources, options, render.note_line, advance)
     if as_json:

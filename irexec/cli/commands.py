@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from irexec.startup import raise_on_interrupt
+from irexec.cli.signals import raise_on_signals
 
 COMMANDS = {
     "infer": "Run an .xml on arrays, images or generated values.",
@@ -34,7 +34,7 @@ class Commands(click.Group):
             return None
         found: click.Command = getattr(importlib.import_module(f"irexec.cli.{cmd_name}"), cmd_name)
         # From here on there may be something to clean up.
-        raise_on_interrupt()
+        raise_on_signals()
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,6 +14,7 @@ from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
+from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.tools.verify import Verification, check_shapes, verify
@@ -54,6 +55,8 @@ def convert(
     With --verify the exit code is 1 if results differ. If the ONNX model cannot be run,
     there is a warning and the exit code is 0. The IR is written in either case.
     """
+    if not wants_verify and not verify_shapes:
+        refuse_without("verify", "seed", "rtol", "atol")
     target = _target(model, output)
     converters = _converters()
     warnings: list[str] = []
@@ -113,7 +116,25 @@ def _target(model: str, output: str | None) -> Path:
     for path in (target, target.with_suffix(".bin")):
         if _is_part_of_model(path, source):
             raise click.BadParameter(f"{str(path)!r} is part of the model and would be overwritten", param_hint="'-o'")
+    if output is None:
+        _check_not_named(target)
     return target
+
+
+def _check_not_named(target: Path) -> None:
+    """Raise click.UsageError if one of the two files to write, which the user has not named, exists and is not that of an IR."""
+    binary = target.with_suffix(".bin")
+    if target.is_file():
+        if not _may_be_ir(target):
+            raise click.UsageError(f"{str(target)!r} exists and is not an IR: -o names another file to write")
+    elif binary.is_file():
+        raise click.UsageError(f"{str(binary)!r} exists and has no .xml beside it: -o names another file to write")
+
+
+def _may_be_ir(path: Path) -> bool:
+    """Whether a file starts as an IR does, so that it may be replaced although the user has not named it."""
+    with path.open("rb") as file:
+        return b"<net" in file.read(1 << 12)
 
 
 def _is_part_of_model(path: Path, source: Path) -> bool:

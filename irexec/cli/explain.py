@@ -21,7 +21,7 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         render.as_json({"codes": [asdict(row) for row in rows]})
     elif names:
         for number, row in enumerate(rows):
-            render.line("\n" * (number > 0) + _text(row))
+            render.lines([*([""] if number else []), *_text(row).split("\n")])
     else:
         render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,))
 

@@ -10,9 +10,13 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given
-from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions
+from irexec.cli.weights_option import no_mmap
+from irexec.tools.image_files import IMAGE_SUFFIXES
+from irexec.tools.images import ImageOptions
 from irexec.tools.infer import InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
 from irexec.tools.input_sources import InputSource, parse_input_source
@@ -44,7 +48,7 @@ class Values(click.ParamType):
 
 
 @click.command()
-@click.argument("model", type=click.Path())
+@click.argument("model", type=FilePath())
 @click.option(
     "-i",
     "--input",
@@ -53,7 +57,8 @@ class Values(click.ParamType):
     metavar="[NAME=]SOURCE",
     help="A .npy, .npz or image, - for a .npy or .npz on standard input, or random, zeros or ones; may be repeated.",
 )
-@click.option("--bin", "weights", type=click.Path(), help="The weights, if not beside the model under the same name.")
+@click.option("--bin", "weights", type=FilePath(), help="The weights, if not beside the model under the same name.")
+@no_mmap
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
 @click.option(
     "--shape",
@@ -72,24 +77,24 @@ class Values(click.ParamType):
     type=click.Choice(["stretch", "fit", "crop", "none"]),
     help="An image of another size: stretch it (default), fit it in and pad with black, crop the middle, or refuse it.",
 )
-@click.option("-o", "--output", type=click.Path(), help="Write the results to a .npz, or a result that is an image to a .png.")
+@click.option("-o", "--output", type=FilePath(), help="Write the results to a .npz, or a result that is an image to a .png.")
 @click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
 @click.option("--axis", type=int, help="The axis of the classes for --topk; guessed from the shape by default.")
-@click.option("--labels", type=click.Path(), help="Names of the classes of --topk, one per line.")
+@click.option("--labels", type=FilePath(), help="Names of the classes of --topk, one per line.")
 @click.option(
     "--tensor", "tensors", multiple=True, metavar="NAME", help="Give this tensor, by tensor name, layer, id or layer:port, not the results."
 )
 @click.option("--all", "every_tensor", is_flag=True, help="Give every tensor, not only the results.")
-@click.option("--dump-layers", "dump_folder", type=click.Path(), help="Write every tensor to a .npy in this folder.")
+@click.option("--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor to a .npy in this folder.")
 @click.option(
     "--assert",
     "reference",
-    type=click.Path(),
+    type=FilePath(),
     help="Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
 )
 @click.option("--rtol", default=1e-4, show_default=True, help="Relative tolerance of --assert.")
 @click.option("--atol", default=1e-5, show_default=True, help="Absolute tolerance of --assert.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to use; by default as many as there are cores to run on.")
+@threads_option("How many threads to use; by default as many as there are cores to run on.")
 @click.option(
     "--weights",
     "compressed",
@@ -98,6 +103,8 @@ class Values(click.ParamType):
     show_default=True,
     help="Decompress 4-bit and 8-bit weights on every run (packed), once (unpacked, faster), or as memory allows.",
 )
+@max_memory_option()
+@timeout_option("Stop the run after this time, between two layers or two iterations of a loop; exit code 124.")
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels.")
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
@@ -132,6 +139,8 @@ def _check_usage(sources: Sequence[InputSource], output: str) -> None:
     for name in ("labels", "axis"):
         if is_given(name) and not is_given("topk"):
             raise click.UsageError(f"--{name} is for --topk, which is not given")
+    if is_given("tensors") and is_given("every_tensor"):
+        raise click.UsageError("--tensor names the tensors to give, --all gives every one: use either of them")
     reads_image = any(source.kind == "image" for source in sources)
     for name in ("layout", "mean", "scale", "bgr", "resize"):
         writes_image = output.lower().endswith(".png") and name != "resize"

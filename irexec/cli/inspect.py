@@ -12,10 +12,13 @@ from irexec.analysis.execution_graph import ExecutedLayer, description, executed
 from irexec.analysis.model import Model, Port
 from irexec.api import read_model
 from irexec.cli import render
+from irexec.cli.limit_options import max_memory_option, threads_option
+from irexec.cli.paths import FilePath
 from irexec.cli.plan import plan_document, show_report
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
+from irexec.cli.weights_option import no_mmap
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
@@ -24,8 +27,9 @@ from irexec.tools.weights import WeightLine, weights
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option("--bin", "weights_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
+@click.argument("model", type=FilePath())
+@click.option("--bin", "weights_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model.")
+@no_mmap
 @click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")
 @click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
 @click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
@@ -33,20 +37,22 @@ from irexec.tools.weights import WeightLine, weights
     "--plan", "show_plan", is_flag=True, help="What would run: every step with its layers, kernel and memory, and what the passes did."
 )
 @click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="For --plan: give an input this shape.")
-@click.option("--threads", type=click.IntRange(1), help="For --plan: how many threads would work on a step.")
+@threads_option("For --plan: how many threads would work on a step.")
+@max_memory_option("For --plan: refuse a model whose tensors take more memory than this, such as 2G; default: all that is left.")
 @click.option("-v", "--verbose", is_flag=True, help="For --plan: also all layers of each step, and why passes left layers as they are.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def inspect(
-    model: str, weights_path: str | None, show_layers: bool, show_ops: bool, show_weights: bool, show_plan: bool,
-    shapes: tuple[ShapeOptions, ...], threads: int | None, verbose: bool, as_json: bool,
+    model: str, weights_path: str | None, mmap: bool, show_layers: bool, show_ops: bool, show_weights: bool, show_plan: bool,
+    shapes: tuple[ShapeOptions, ...], threads: int | None, max_memory: int | None, verbose: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Show what MODEL (an .xml) consists of.
 
     MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
     """
     if not show_plan:
-        refuse_without("plan", "shapes", "threads", "verbose")
-    read = read_model(model, weights_path)
+        refuse_without("plan", "shapes", "threads", "max_memory", "verbose")
+    with progress_bar(f"reading {model}", 1) as advance:
+        read = read_model(model, weights_path, mmap=mmap, progress=advance)
     if is_execution_graph(read):
         if show_weights or show_plan:
             raise click.UsageError(f"{model} is an execution graph, which has no {'weights' if show_weights else 'plan'}")
@@ -54,7 +60,9 @@ def inspect(
         return
     summary = summarize(read)
     constants = _weights(read, summary) if show_weights else None
-    planned = _plan(model, weights_path, shapes, threads) if show_plan else None
+    planned = _plan(model, weights_path, mmap, shapes, threads, max_memory) if show_plan else None
+    # Not before: an error of what is asked for says more.
+    _warn_of_problems(model, read)
     if as_json:
         document = _document(read, summary, show_layers, show_ops, constants)
         render.as_json(document | ({} if planned is None else {"plan": plan_document(planned)}))
@@ -65,7 +73,7 @@ def inspect(
         render.table(("operation", "layers"), summary.ops.items(), right=(1,))
     if show_layers:
         render.line()
-        render.line("\n".join(line for layer in layers(read) for line in _layer_lines(layer)))
+        render.lines(line for layer in layers(read) for line in _layer_lines(layer))
     if constants is not None:
         render.line()
         _weight_table(constants)
@@ -74,9 +82,18 @@ def inspect(
         show_report(planned, verbose)
 
 
-def _plan(model: str, weights: str | None, shapes: tuple[ShapeOptions, ...], threads: int | None) -> PlanReport:
+def _warn_of_problems(path: str, model: Model) -> None:
+    """Warn of the first error in the files, which may be why shapes are not known."""
+    errors = [problem for problem in model.problems if problem.severity == "error"]
+    if errors:
+        render.warning_line(f"{errors[0].at(path)}: {errors[0].message}; irexec validate lists all that is wrong")
+
+
+def _plan(
+    model: str, weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], threads: int | None, max_memory: int | None
+) -> PlanReport:
     with render.progress(f"compiling {model}"):
-        return plan(model, weights, shapes_by_input(shapes, "--shape"), threads)
+        return plan(model, weights, shapes_by_input(shapes, "--shape"), threads, mmap=mmap, max_memory=max_memory)
 
 
 def _weights(model: Model, summary: Summary) -> list[WeightLine]:

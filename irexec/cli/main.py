@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from itertools import pairwise
-from typing import Any
 
 import click
 
 import irexec
-from irexec.cli import streams
+from irexec.cli import signals, streams
 from irexec.cli.commands import Commands
-from irexec.errors import ConversionError, InputError, IrexecError, UnsupportedError
+from irexec.errors import ConversionError, InputError, IrexecError, RunTimeoutError, UnsupportedError
+from irexec.messages import sentence
 from irexec.startup import INTERRUPTED
 
-FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL = 1, 2, 3, 4, 70
+FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 
 
 @click.group(cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -35,7 +34,8 @@ def cli(debug: bool) -> None:
       4   an operation, version or element type is not supported, or an
           optional package is not installed
       70  an error in irexec itself
-      130 interrupted (Ctrl-C)
+      124 the run took longer than --timeout
+      130 interrupted (Ctrl-C); 129, 143 ended by SIGHUP, SIGTERM
 
     With --json an error is also a document on stdout: {"schema": 1, "error": {...}}.
     """
@@ -43,19 +43,20 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line and exit with its code; never a traceback without --debug."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            # It was closed before the interpreter started.
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    signal.signal(signal.SIGTERM, _terminated)
-    code = run(sys.argv[1:])
+    # None where they were closed before the interpreter started.
+    missing = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    for name in missing:
+        setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    signals.exit_on_signals()
+    try:
+        code = run(sys.argv[1:])
+    finally:
+        signals.finish()
     streams.close()
+    for name in missing:
+        getattr(sys, name).close()
+        setattr(sys, name, None)
     sys.exit(code)
-
-
-def _terminated(number: int, frame: Any) -> None:
-    """Leave by an exception, as Ctrl-C does, so that half-written files are removed."""
-    sys.exit(128 + number)
 
 
 def run(arguments: list[str]) -> int:
@@ -74,6 +75,8 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _failed(error, _usage_message(error), USAGE, debug, as_json)
     except SystemExit as error:
+        if error.code == INTERRUPTED:
+            return _failed(click.Abort(), "interrupted", INTERRUPTED, debug, as_json)
         # Click leaves with 1 where nobody reads its help any more; any other code comes from a signal.
         return 0 if error.code == 1 else int(error.code or 0)
     except IrexecError as error:
@@ -82,7 +85,8 @@ def run(arguments: list[str]) -> int:
         reason = error.strerror or str(error)
         return _failed(error, f"{error.filename}: {reason}" if error.filename else reason, INVALID, debug, as_json)
     except MemoryError as error:
-        return _failed(error, f"there is not enough memory: {error}", INVALID, debug, as_json)
+        reason = f": {error}" if str(error) else ""
+        return _failed(error, f"there is not enough memory{reason}", INVALID, debug, as_json)
     except Exception as error:
         reason = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
         return _failed(error, f"an error in irexec itself: {reason} (--debug shows where)", INTERNAL, debug, as_json)
@@ -92,6 +96,8 @@ def exit_code(error: IrexecError) -> int:
     """The exit code that says what kind of error it was."""
     if isinstance(error, InputError):
         return USAGE
+    if isinstance(error, RunTimeoutError):
+        return TIMED_OUT
     if isinstance(error, UnsupportedError) or (isinstance(error, ConversionError) and error.unsupported):
         return UNSUPPORTED
     return INVALID
@@ -100,6 +106,8 @@ def exit_code(error: IrexecError) -> int:
 def _usage_message(error: click.ClickException) -> str:
     """What click objects to, as one sentence in the style of all other errors, and where the options are listed."""
     message = " ".join(error.format_message().split()).removesuffix(".")
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        message = f"{error.message.removesuffix('.')}; similar options are {', '.join(error.possibilities)}"
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message[:1].lower()}{message[1:]} (see {context.command_path} --help)"
 
@@ -108,8 +116,9 @@ def _failed(error: BaseException, message: str, code: int, debug: bool, as_json:
     # Not before, since the libraries that format take longer to import than most commands without an error need.
     from irexec.cli import render
 
+    message = sentence(message)
     if debug:
-        traceback.print_exception(error)
+        render.lines("".join(traceback.format_exception(error)).splitlines(), stderr=True)
     render.error_line(message)
     if as_json:
         kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__

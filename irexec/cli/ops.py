@@ -10,13 +10,14 @@ import click
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support
+from irexec.cli.paths import FilePath
 from irexec.tools.operations import Coverage, OperationLine, coverage, matching, supported, unsupported
 
 
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--check", type=click.Path(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."
+    "--check", type=FilePath(), metavar="MODEL", help="An .xml or .onnx: list what of it is not supported; exit code 4 if anything is."
 )
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:

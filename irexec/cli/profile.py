@@ -9,26 +9,28 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.limit_options import max_memory_option, timeout_option
+from irexec.cli.measuring_options import measuring_options
+from irexec.cli.paths import FilePath
+from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given
+from irexec.cli.weights_option import no_mmap
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
 from irexec.tools.profile import profile as measure
 
-_FOR_RUNNING = ("inputs", "seed", "runs", "threads", "no_optimize", "trace")
+_FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "no_optimize", "trace", "max_memory", "timeout")
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
+@click.argument("model", type=FilePath())
+@measuring_options(
+    20, runs="How many runs are measured.", threads="How many threads work on a step; default: as many as the process has cores."
 )
-@click.option("--bin", "weights", type=click.Path(), help="The weights, if not beside the model under the same name.")
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("--runs", type=click.IntRange(1), default=20, show_default=True, help="How many runs are measured.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads work on a step; default: as many as the process has cores.")
+@no_mmap
+@max_memory_option()
+@timeout_option("Stop after this time in all runs together, between two layers or two iterations of a loop; exit code 124.")
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels, every layer as a step of its own.")
 @click.option(
     "--by",
@@ -36,12 +38,13 @@ _FOR_RUNNING = ("inputs", "seed", "runs", "threads", "no_optimize", "trace")
     help="A row for each step (default), each layer (default with --static) or each type of operation.",
 )
 @click.option("--sort", type=click.Choice(["time", "macs", "memory"]), help="The largest first; default: in the order of running.")
-@click.option("--trace", type=click.Path(), help="Write every time to this .json in Chrome's trace event format.")
+@click.option("--trace", type=FilePath(), help="Write every time to this .json in Chrome's trace event format.")
 @click.option("--static", "is_static", is_flag=True, help="Only what layers cost, without running them; needs no weights.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def profile(
-    model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
-    no_optimize: bool, by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
+    model: str, inputs: tuple[str, ...], weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int,
+    threads: int | None, max_memory: int | None, timeout: float | None, no_optimize: bool,
+    by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run MODEL (an .xml) several times and show the time and the cost of every step.
 
@@ -63,7 +66,10 @@ def profile(
         _show_static(model, costs, by or "layer", sort, as_json)
         return
     sources = [parse_input_source(text) for text in inputs]
-    options = ProfileOptions(weights, by_name, seed, runs, threads, not no_optimize, trace)
+    options = ProfileOptions(
+        weights=weights, shapes=by_name, seed=seed, threads=threads, max_memory=max_memory,
+        optimize=not no_optimize, mmap=mmap, timeout=timeout, runs=runs, trace=trace,
+    )  # fmt: skip
     with render.progress(f"running {model}"):
         found = measure(model, sources, options, render.note_line)
     _show(model, found, by or "step", sort, as_json)

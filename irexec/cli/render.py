@@ -9,8 +9,8 @@ import io
 import json
 import math
 import os
+import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +21,15 @@ from rich.text import Text
 
 from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.cli.tables import Column, layout, row_lines
+from irexec.messages import INVISIBLE, cut, sentence, visible
 
 SCHEMA = 1
+# A person reads no more rows, and a terminal takes minutes to show 100,000.
+_ROWS_OF_TERMINAL, _ROWS_OF_FILE = 500, 10_000
+# Characters of a cell, of one that is a sentence, and of a line. Names in a file may have any length, and padding repeats it.
+_NAME, _SENTENCE, _LINE = 300, 2_000, 10_000
+# json escapes C0.
+_OBEYED = re.compile(f"[{INVISIBLE}]")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan", "info": "cyan"}
 
 
@@ -34,12 +41,17 @@ def _print(text: Text, stderr: bool = False) -> None:
 
 def line(text: str = "") -> None:
     """A line of plain text."""
-    _print(Text(_visible(text)))
+    lines([text])
+
+
+def lines(texts: Iterable[str], stderr: bool = False) -> None:
+    """Lines of plain text."""
+    put("".join(f"{visible(cut(text, _LINE))}\n" for text in texts), stderr)
 
 
 def remark(text: str) -> None:
     """A line for people on stderr."""
-    _print(Text(_visible(text)), stderr=True)
+    put(f"{sentence(text)}\n", stderr=True)
 
 
 def note_line(text: str) -> None:
@@ -58,12 +70,7 @@ def error_line(text: str) -> None:
 
 
 def _marked(kind: str, text: str) -> None:
-    _print(Text.assemble((f"{kind}: ", _COLOURS[kind]), _visible(text)), stderr=True)
-
-
-def _visible(text: str) -> str:
-    """The text with escapes for control characters, which a name may hold and a terminal would obey."""
-    return "".join(c if c == "\n" or unicodedata.category(c) != "Cc" else repr(c)[1:-1] for c in text)
+    _print(Text.assemble((f"{kind}: ", _COLOURS[kind]), sentence(text)), stderr=True)
 
 
 @contextmanager
@@ -73,7 +80,7 @@ def progress(text: str) -> Iterator[None]:
     if not console.is_terminal or console.is_dumb_terminal:
         yield
         return
-    status = console.status(Text(_visible(text)))
+    status = console.status(Text(sentence(text)))
     with showing(status), status:
         yield
 
@@ -87,8 +94,9 @@ def table(
     sentences: Iterable[int] = (),
     title: str | None = None,
     hide_empty: bool = False,
+    what: str = "rows",
 ) -> None:
-    """A table that fits the terminal.
+    """A table that fits the terminal. A terminal gets the first 500 rows and a file the first 10,000; a last line counts the others.
 
     Args:
         headers: the titles of the columns.
@@ -97,46 +105,68 @@ def table(
         whole: other columns that are never shortened, such as shapes.
         sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
         title: a line above the table.
-        hide_empty: leave out columns that are empty in every row.
+        hide_empty: leave out columns that are empty in every row, unless all are.
+        what: the rows are.
     """
     numeric, fixed, prose = set(right), set(whole), set(sentences)
     columns = [
         Column(header, "value" if i in numeric | fixed else "sentence" if i in prose else "name", i in numeric)
         for i, header in enumerate(headers)
     ]
-    cells = [[_cell(value) for value in row] for row in rows]
+    rows = list(rows)
+    limit = _ROWS_OF_TERMINAL if sys.stdout.isatty() else _ROWS_OF_FILE
+    cells = [[_cell(value, _SENTENCE if i in prose else _NAME) for i, value in enumerate(row)] for row in rows[:limit]]
     if hide_empty:
-        used = [i for i in range(len(headers)) if any(row[i] for row in cells)]
+        used = [i for i in range(len(headers)) if any(row[i] for row in cells)] or list(range(len(headers)))
         headers, columns = [headers[i] for i in used], [columns[i] for i in used]
         cells = [[row[i] for i in used] for row in cells]
     utf = encodable("─…", sys.stdout) == "─…"
     bands = layout(columns, cells, _width())
-    lines = [] if title is None else [Text(_visible(title))]
-    lines += [_assembled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
-    lines.append(Text(("─" if utf else "-") * max(band.width for band in bands), style="dim"))
+    drawn = [] if title is None else [[("", cut(visible(title), _LINE))]]
+    drawn += [_styled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
+    drawn.append([("dim", ("─" if utf else "-") * max(band.width for band in bands))])
     for row in cells:
         styles = [_COLOURS.get(cell, "") for cell in row]
-        lines += [_assembled(pieces, styles) for pieces in row_lines(columns, row, bands, "…" if utf else "...")]
-    _print(Text("\n").join(lines))
+        drawn += [_styled(pieces, styles) for pieces in row_lines(columns, row, bands, "…" if utf else "...")]
+    _draw(drawn)
+    if len(rows) > limit:
+        line(f"... and {len(rows) - limit:,} more {what}; --json gives all of them")
 
 
-def _assembled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> Text:
-    """One line of a table; nothing trails in it."""
-    text = Text.assemble(*(piece if column is None else (piece, styles[column]) for column, piece in pieces))
-    text.rstrip()
-    return text
+_Line = list[tuple[str, str]]
+"""The pieces of a line, each a style and a text."""
+
+
+def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> _Line:
+    return [("" if column is None else styles[column], piece) for column, piece in pieces]
+
+
+def _draw(drawn: Sequence[_Line]) -> None:
+    """Print lines; nothing trails in them."""
+    if not sys.stdout.isatty():
+        # Much faster than rich, which looks at every piece of every line.
+        put("".join(f"{''.join(piece for _, piece in pieces).rstrip()}\n" for pieces in drawn))
+        return
+    texts = [Text.assemble(*((piece, style) for style, piece in pieces)) for pieces in drawn]
+    for text in texts:
+        text.rstrip()
+    _print(Text("\n").join(texts))
 
 
 def fill(parts: Iterable[str], indent: str = "") -> list[str]:
     """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one line."""
-    width = _width()
-    lines: list[str] = []
+    width, used = _width(), 0
+    found: list[list[str]] = []
     for part in parts:
-        if lines and (width is None or cell_len(lines[-1]) + 1 + cell_len(part) <= width):
-            lines[-1] += f" {part}"
+        part = cut(visible(cut(part, _NAME)), _NAME)
+        size = cell_len(part)
+        if found and (width is None or used + 1 + size <= width):
+            found[-1].append(part)
+            used += 1 + size
         else:
-            lines.append(f"{indent}{part}")
-    return lines
+            found.append([f"{indent}{part}"])
+            used = len(indent) + size
+    return [" ".join(texts) for texts in found]
 
 
 def _width() -> int | None:
@@ -147,8 +177,8 @@ def _width() -> int | None:
     return Console(file=sys.stdout).width if sys.stdout.isatty() else None
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else number(value) if isinstance(value, float) else _visible(str(value))
+def _cell(value: Any, limit: int) -> str:
+    return "" if value is None else number(value) if isinstance(value, float) else cut(visible(cut(str(value), limit)), limit)
 
 
 def number(value: float) -> str:
@@ -157,8 +187,15 @@ def number(value: float) -> str:
 
 
 def as_json(document: dict[str, Any]) -> None:
-    """A JSON document with its schema's version; NaN becomes null, infinities become text."""
-    put(json.dumps({"schema": SCHEMA, **_plain(document)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """A JSON document with its schema's version; NaN becomes null, infinities become text.
+
+    It is exact, and what a terminal would obey is escaped in it as JSON escapes any character.
+    """
+    plain = {"schema": SCHEMA, **_plain(document)}
+    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False))
+    if encodable(text, sys.stdout) != text:
+        text = json.dumps(plain, indent=2, allow_nan=False)
+    put(f"{text}\n")
 
 
 def error_json(kind: str, message: str, code: int) -> None:

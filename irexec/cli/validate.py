@@ -9,24 +9,24 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.weights_option import no_mmap
 from irexec.ir.findings import Finding
 from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, reports
-
-_ROWS = 500
-"""The rows of a table; a person reads no more, and a terminal takes minutes to show 100,000."""
 
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
 @click.command()
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--bin", "bin_path", type=click.Path(), help="The weights; default: the .bin of the same name beside the model.")
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=FilePath(allow_dash=True))
+@click.option("--bin", "bin_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model.")
+@no_mmap
 @click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
 @click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
-def validate(models: tuple[str, ...], bin_path: str | None, weights: bool, ignored: tuple[str, ...], form: str) -> int:
+def validate(models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, ignored: tuple[str, ...], form: str) -> int:
     """Check each MODEL: every port, attribute, edge and weight range.
 
     A MODEL is an .xml, a folder (every .xml in it and in its folders), or - for an .xml on stdin.
@@ -36,11 +36,12 @@ def validate(models: tuple[str, ...], bin_path: str | None, weights: bool, ignor
     """
     files, codes = find_files(models), parse_codes(ignored)
     if len(files) == 1:
-        found = [report(files[0], bin_path=bin_path, weights=weights, ignore=codes)]
+        with progress_bar(f"validating {files[0]}", 2) as advance:
+            found = [report(files[0], bin_path=bin_path, mmap=mmap, weights=weights, ignore=codes, progress=advance)]
     elif bin_path is not None:
         raise click.UsageError(f"--bin is for a single model, here are {len(files)}")
     else:
-        found = _many(files, weights, codes)
+        found = _many(files, mmap, weights, codes)
     for one in found:
         if one.error is not None:
             render.error_line(one.error)
@@ -51,10 +52,10 @@ def validate(models: tuple[str, ...], bin_path: str | None, weights: bool, ignor
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _many(files: Sequence[str], weights: bool, codes: set[str]) -> list[Report]:
+def _many(files: Sequence[str], mmap: bool, weights: bool, codes: set[str]) -> list[Report]:
     found = []
     with progress_bar("validating", len(files)) as advance:
-        for one in reports(files, weights=weights, ignore=codes):
+        for one in reports(files, mmap=mmap, weights=weights, ignore=codes):
             found.append(one)
             advance(1)
     return found
@@ -85,10 +86,9 @@ def _counted(counts: Counter[str], ignored: int) -> str:
 
 
 def _table(findings: Sequence[Finding]) -> None:
-    rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings[:_ROWS]]
-    render.table(("line", "severity", "code", "layer", "port", "finding"), rows, right=(0, 4), sentences=(5,))
-    if len(findings) > _ROWS:
-        render.line(f"and {len(findings) - _ROWS:,} more findings; --json gives all of them")
+    rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings]
+    headers = ("line", "severity", "code", "layer", "port", "finding")
+    render.table(headers, rows, right=(0, 4), sentences=(5,), what="findings")
 
 
 def _layer(finding: Finding) -> str:

@@ -54,7 +54,7 @@ class Product:
 
 
 def product_of(operation: Operation) -> Product | str | None:
-    """The product that an operation is; why its weights cannot be changed; None if it is no product."""
+    """The product that an operation is; why its weights cannot be changed; None if it is not a product."""
     make = _PRODUCTS.get(operation.type)
     if make is None or operation.chain is not None:
         return None
@@ -159,13 +159,12 @@ class Affine:
 
     @staticmethod
     def identity(channels: Channels) -> Affine:
-        """What changes nothing."""
+        """Scale 1 and shift 0."""
         return Affine(np.ones(channels.count), np.zeros(channels.count))
 
     def after(self, first: Affine) -> Affine:
         """This applied to the result of ``first``."""
-        with np.errstate(all="ignore"):
-            return Affine(self.scale * first.scale, self.scale * first.shift + self.shift)
+        return Affine(self.scale * first.scale, self.scale * first.shift + self.shift)
 
     @property
     def is_moderate(self) -> bool:
@@ -219,9 +218,8 @@ def _batch_norm(operation: Operation, channels: Channels) -> tuple[Value, Affine
     gamma, beta, mean, variance = vectors
     if gamma is None or beta is None or mean is None or variance is None:
         return None
-    with np.errstate(all="ignore"):
-        scale = gamma / np.sqrt(variance + operation.attributes["epsilon"])
-        return data, Affine(scale, beta - mean * scale)
+    scale = gamma / np.sqrt(variance + operation.attributes["epsilon"])
+    return data, Affine(scale, beta - mean * scale)
 
 
 def _known_vector(value: Value, count: int) -> np.ndarray | None:
@@ -232,8 +230,7 @@ def _known_vector(value: Value, count: int) -> np.ndarray | None:
 
 
 def _divided(c: np.ndarray, side: int) -> Affine | None:
-    with np.errstate(all="ignore"):
-        return Affine(1 / c, np.zeros_like(c)) if side == 1 else None
+    return Affine(1 / c, np.zeros_like(c)) if side == 1 else None
 
 
 _ARITHMETIC: dict[str, Callable[[np.ndarray, int], Affine | None]] = {

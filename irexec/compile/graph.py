@@ -22,7 +22,7 @@ from irexec.ir.graph import Body, Node
 from irexec.schema.opdef import OpDef
 
 KNOWN_BYTES = 1 << 16
-"""Constants up to this size have their value in their fact, where passes and kernels can look at it."""
+"""Constants up to this size have their value in their fact, where passes and kernels can read it."""
 
 
 @dataclass(eq=False)
@@ -171,7 +171,7 @@ class Graph:
         return operation
 
     def remove(self, operation: Operation) -> None:
-        """Take an operation out.
+        """Remove an operation.
 
         Raises:
             ValueError: one of its outputs is still used.
@@ -191,7 +191,7 @@ class Graph:
             value.uses.append((operation, index))
 
     def replace_all_uses_with(self, old: Value, new: Value) -> None:
-        """Whoever reads ``old``, or asks for it, reads ``new``."""
+        """Operations that read ``old`` read ``new``, and ``new`` replaces it as a target."""
         for operation, index in old.uses:
             operation.inputs[index] = new
             new.uses.append((operation, index))
@@ -207,7 +207,7 @@ class Graph:
         return bool(value.uses) or self.is_target(value)
 
     def remove_unused(self) -> None:
-        """Take out the operations whose outputs nobody reads, and that have no effect."""
+        """Remove the operations whose outputs are not read and that have no effect."""
         targets = set(map(id, self.targets))
         for operation in reversed(self.order()):
             effect = operation.definition is not None and (operation.definition.stateful or bool(operation.bodies))

@@ -5,7 +5,6 @@ The buffer of a part becomes a piece of the buffer of the concatenation, which t
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -63,7 +62,7 @@ def _joined(
             whole.first, whole.last = min(whole.first, part.first), max(whole.last, part.last)
             found.update(range(index, index + count))
         for value in operation.inputs[index : index + count]:
-            offset += _size(value)
+            offset += value.fact.nbytes
         index += count
     return frozenset(found)
 
@@ -90,14 +89,14 @@ def _covered(operation: Operation, index: int, storage: Storage, probes: Mapping
     root = _root(value, storage)
     if root not in storage.buffers or root not in probes:
         return None, 1
-    start, size, taken = probes[root].ctypes.data, _size(root), 0
+    start, size, taken = probes[root].ctypes.data, root.fact.nbytes, 0
     for count, view in enumerate(operation.inputs[index : operation.own], 1):
         if view not in storage.views or _root(view, storage) is not root or probes[view].ctypes.data - start != taken:
             return None, 1
         laid = probes[view] if order is None else probes[view].transpose(order)
         if not laid.flags.c_contiguous:
             return None, 1
-        taken += _size(view)
+        taken += view.fact.nbytes
         if taken == size:
             return root, count
     return None, 1
@@ -107,7 +106,3 @@ def _root(value: Value, storage: Storage) -> Value:
     while value in storage.views:
         value = storage.views[value][0]
     return value
-
-
-def _size(value: Value) -> int:
-    return math.prod(value.fact.static_shape) * value.fact.dtype.itemsize

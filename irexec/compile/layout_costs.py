@@ -1,28 +1,23 @@
-"""What an operation costs for given orders of its inputs and outputs, and what a view of an ordered tensor looks like."""
+"""What an operation costs for given orders of its inputs and outputs, and the orders of its outputs where they are views."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from irexec.analysis.evaluate import as_tuple
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation, Value
 from irexec.compile.joining import may_join
 from irexec.compile.select import is_static, select_kernel
-from irexec.errors import OpError
+from irexec.compile.views import as_views, order_of, ordered, outputs_of
+from irexec.ir.dims import has_room
 
 # Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
 COPIED, REORDERED = 0.3, 1.0
 # Nanoseconds of a step that copies, whatever it copies.
 STEP = 3000.0
-
-
-def sizes(value: Value) -> tuple[int, ...]:
-    """The shape of a value of known shape."""
-    return value.fact.static_shape
 
 
 @dataclass
@@ -58,55 +53,26 @@ class Costs:
         """The same for operations that cost the same."""
         if operation not in self._names:
             values = (*operation.inputs, *operation.outputs)
-            shapes = tuple((sizes(value), value.fact.element, value.constant is not None) for value in values)
+            shapes = tuple((value.fact.static_shape, value.fact.element, value.constant is not None) for value in values)
             self._names[operation] = (operation.type, str(operation.attributes), str(operation.chain), operation.own, shapes)
         return self._names[operation]
 
     def view(self, operation: Operation) -> tuple[Order | None, ...] | None:
-        """The orders of the outputs of an operation that only looks at its first input in another form; None if it copies."""
+        """The orders of the outputs of an operation for which ``may_give_views`` holds; None if it copies."""
         data = operation.inputs[0]
         key = (self._name(operation), tuple(v.known.tobytes() for v in operation.inputs[1:] if v.known is not None), data.order)
         if key not in self._views:
-            self._views[key] = _view(operation, data)
+            self._views[key] = _orders_of_views(operation, data)
         return self._views[key]
 
 
-def looks_only(operation: Operation) -> bool:
-    """Whether an operation may give views of its first input."""
-    definition = operation.definition
-    if definition is None or not definition.view or operation.bodies or definition.stateful or not operation.inputs:
-        return False
-    return is_static(operation) and all(value.known is not None for value in operation.inputs[1:]) and operation.chain is None
-
-
-def _view(operation: Operation, data: Value) -> tuple[Order | None, ...] | None:
-    if operation.definition is None:
+def _orders_of_views(operation: Operation, data: Value) -> tuple[Order | None, ...] | None:
+    if not has_room(data.fact.static_shape):
         return None
-    probe = ordered(sizes(data), data.order)
-    rest = [value.known for value in operation.inputs[1:]]
     try:
-        results = as_tuple(operation.definition.kernel(probe, *rest, **operation.attributes))
-    except OpError:
+        probe = ordered(data.fact.static_shape, data.order, lambda shape: np.empty(shape, np.int8))
+    except MemoryError:
+        # An input of the model, which the caller may have mapped; other tensors of such a size are refused before.
         return None
-    if not all(np.may_share_memory(result, probe) for result in results):
-        return None
-    return tuple(map(order_of, results))
-
-
-def ordered(shape: Sequence[int], order: Order | None) -> np.ndarray:
-    """Bytes of that shape and order, to look at their strides."""
-    if order is None:
-        return np.empty(shape, np.int8)
-    return np.empty([shape[axis] for axis in order], np.int8).transpose(np.argsort(order))
-
-
-def order_of(array: np.ndarray) -> Order | None:
-    """How the array lies in memory; None for C order."""
-    axes = [axis for axis in range(array.ndim) if array.shape[axis] != 1]
-    by_stride = sorted(axes, key=lambda axis: -abs(array.strides[axis]))
-    if by_stride == axes:
-        return None
-    found = list(range(array.ndim))
-    for axis, stands in zip(axes, by_stride, strict=True):
-        found[axis] = stands
-    return tuple(found)
+    results = as_views(outputs_of(operation), probe)
+    return None if results is None else tuple(map(order_of, results))

@@ -37,6 +37,12 @@ def lower(graph: ir.Graph, inference: Inference, sources: Sources, targets: Sequ
     return _Lowering(graph, inference, sources).lower(wanted)
 
 
+def _output(parameter: ir.Node) -> ir.Value:
+    if not parameter.outputs:
+        raise ModelError(f"layer {parameter.id} {parameter.name!r} (Parameter) has no output")
+    return parameter.outputs[0]
+
+
 def _source(result: ir.Node) -> ir.Value:
     if not result.inputs or result.inputs[0] is None:
         raise ModelError(f"layer {result.id} {result.name!r} (Result) has no input")
@@ -50,8 +56,7 @@ class _Lowering:
 
     def lower(self, targets: Sequence[ir.Value]) -> Graph:
         order = self._needed(targets)
-        parameters = [self._value(node.outputs[0]) if node.outputs else Value(Fact(None, None)) for node in self.source.parameters]
-        graph = Graph(parameters)
+        graph = Graph([self._value(_output(node)) for node in self.source.parameters])
         for node in order:
             if node.type == "Constant":
                 self._constant(node)
@@ -125,7 +130,7 @@ def _constant_source(node: ir.Node, fact: Fact) -> ConstantSource:
     if constant is None or not constant.is_readable or fact.element is None or not fact.is_static:
         array = compute()
         return ConstantSource(fact.element or _element(node), array.shape, compute)
-    source = ConstantSource(fact.element, constant.shape, compute, constant.size)
+    source = ConstantSource(fact.element, constant.shape, compute)
     source.raw = constant
     return source
 

@@ -91,8 +91,8 @@ def sizes_of(value: Value) -> Shape | None:
 
 
 def move_of(operation: Operation | None) -> Move | None:
-    """What an operation moves; None if it does something else, or shapes are not known."""
-    if operation is None or operation.chain is not None:
+    """What an operation moves; None if it does something else, or if shapes, axes or the order are not known."""
+    if operation is None or operation.chain is not None or any(value.known is None for value in operation.inputs[1:]):
         return None
     if operation.type != "Transpose" and operation.type not in RESHAPES:
         return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -59,7 +60,7 @@ _SUMS = frozenset({"Add", "Subtract"})
 _SYMMETRIC = frozenset({"Add", "Multiply", "Maximum", "Minimum", "SquaredDifference"})
 
 
-class Pattern:
+class Pattern(ABC):
     """A pattern of values."""
 
     @cached_property
@@ -67,9 +68,9 @@ class Pattern:
         """The types of the operations that may give what it matches; None for any value."""
         return None
 
+    @abstractmethod
     def match(self, value: Value, found: Match) -> Found:
         """Each match of the value that agrees with what was found already."""
-        raise NotImplementedError
 
     def __add__(self, other: Pattern | float) -> Pattern:
         return _sum(self, other)

@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
+from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
+from irexec.compile.errors import check_as_inferred, node_error, too_large
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
 from irexec.compile.lower import Sources, lower
+from irexec.compile.memory_limit import MemoryLimit, allocated_by, check_arena, refuse_too_large
 from irexec.compile.passes import optimize
-from irexec.compile.rewriting import DerivedConstants, Report, Rewriting
+from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, Rewriting
 from irexec.compile.select import is_native, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import Specialising
 from irexec.compile.steps import Alias, BodyPlan, Plan, Step
@@ -26,7 +30,7 @@ from irexec.compile.storage import lay_out, place_of
 from irexec.compile.storage_types import FIXED, Draft, Storage
 from irexec.dtypes.elements import Element
 from irexec.ir import graph as ir
-from irexec.ir.facts import Fact
+from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.injected import Variables
 from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
@@ -37,6 +41,7 @@ class Compilation:
     """What all plans of a compiled model share, and how they are made.
 
     Attributes:
+        memory: how much may be allocated.
         store: what kernels made of constants.
         sources, derived: the constants themselves.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
@@ -44,12 +49,18 @@ class Compilation:
         unpack: whether compressed weights may be held unpacked.
     """
 
+    memory: MemoryLimit = field(default_factory=MemoryLimit)
     store: ConstantStore = field(default_factory=ConstantStore)
     sources: Sources = field(default_factory=dict)
     derived: DerivedConstants = field(default_factory=DerivedConstants)
     optimize: bool | Collection[str] = True
     threads: int = 1
     unpack: bool = True
+
+    @property
+    def folding_budget(self) -> int:
+        """Bytes that folding a constant may add to what is stored."""
+        return min(FOLDING_BUDGET, self.memory.left())
 
 
 def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | None = None, compilation: Compilation | None = None) -> Plan:
@@ -61,16 +72,25 @@ def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | No
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
     """
     compilation = compilation or Compilation()
-    lowered = lower(graph, inference, compilation.sources, targets)
-    rewriting = Rewriting(compilation.derived, compilation.threads, compilation.unpack)
-    if compilation.optimize is not False:
-        optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
-    return plan_graph(lowered, rewriting.report, compilation)
+    # Constants are folded and packed as a run computes.
+    with set_for_run():
+        lowered = lower(graph, inference, compilation.sources, targets)
+        rewriting = Rewriting(compilation.derived, compilation.threads, compilation.unpack, compilation.folding_budget)
+        if compilation.optimize is not False:
+            optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
+        return plan_graph(lowered, rewriting.report, compilation)
 
 
 def plan_graph(graph: Graph, report: Report, compilation: Compilation) -> Plan:
-    """The plan of a compile graph."""
-    return _Planner(graph, report, compilation).plan()
+    """The plan of a compile graph.
+
+    Raises:
+        NodeError: a tensor, or all that are held at once, take more memory than there is.
+    """
+    refuse_too_large(graph, compilation.memory)
+    made = _Planner(graph, report, compilation).plan()
+    check_arena(made, compilation.memory)
+    return made
 
 
 class _Planner:
@@ -89,9 +109,8 @@ class _Planner:
         targets = tuple(self._slot(value) for value in self.graph.targets)
         aliases = self._aliases(storage)
         sources = tuple(value.constant for value in self.graph.constants() if value.constant is not None)
-        written = [
-            value for draft in drafts for value in draft.operation.outputs if value.fact.is_static and value.fact.element is not None
-        ]
+        read = [value for draft in drafts for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
+        sized = [value for value in read if value.fact.is_static and value.fact.element is not None]
         return Plan(
             steps=steps,
             slots=len(self.slots),
@@ -105,8 +124,8 @@ class _Planner:
             arena=storage.arena,
             threads=self.compilation.threads,
             sources=sources,
-            report=self.report,
-            intermediate=sum(place_of(value, 0, None).size for value in written),
+            passes={name: count for name, count in self.report.applied.items() if count},
+            intermediate=sum(value.fact.nbytes for value in sized),
             views=tuple(node for draft in drafts if storage.is_view(draft) for node in draft.operation.origins),
             refusals=self.report.refusals_of(self.graph),
         )
@@ -117,10 +136,13 @@ class _Planner:
     def _draft(self, operation: Operation) -> Draft:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
-        if self.compilation.optimize is not False and is_static(operation) and is_native(operation):
-            kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
-        if kernel is not None:
-            kernel.pack(self.compilation.store)
+        try:
+            if self.compilation.optimize is not False and is_static(operation) and is_native(operation):
+                kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
+            if kernel is not None:
+                kernel.pack(self.compilation.store)
+        except (MemoryError, OverflowError) as error:
+            raise node_error(operation.node, [], too_large(error)) from error
         return Draft(operation, kernel, wanted)
 
     def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
@@ -159,15 +181,13 @@ class _Planner:
 
     def _step(self, draft: Draft, storage: Storage, frees: Sequence[Value], late: dict[Value, list[Alias]]) -> Step:
         operation, kernel = draft.operation, draft.kernel
-        bodies = {
-            name: BodyPlan(b.node, b.body, plan_graph(b.graph, self.report, self.compilation)) for name, b in operation.bodies.items()
-        }
         read: list[Value | None] = draft.read
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
             call, algorithm, read = self._call(operation, draft.wanted, read)
         read = [None if i in storage.joined.get(draft, ()) else value for i, value in enumerate(read)]
         workspace = storage.workspaces.get(draft)
+        fresh = tuple(place_of(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh)
         return Step(
             node=operation.node,
             type=operation.type,
@@ -177,17 +197,18 @@ class _Planner:
             algorithm=algorithm,
             inputs=tuple(-1 if value is None else self._slot(value) for value in read),
             outputs=tuple(self._slot(v) if wanted else -1 for v, wanted in zip(operation.outputs, draft.wanted, strict=True)),
-            fresh=tuple(place_of(value, self._slot(value), None) for value in operation.outputs if value in storage.fresh),
+            fresh=fresh,
             aliases=tuple(alias for value in operation.outputs for alias in late.get(value, ())),
             frees=tuple(self.slots[value] for value in frees if value in self.slots),
             workspace=(0, 0) if workspace is None or kernel is None else (workspace.offset, kernel.workspace),
             elements=_rounding(operation) if kernel is None else None,
             check=_check_of(operation) if kernel is None else None,
             types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
-            bodies=bodies,
+            bodies={name: self._body(body) for name, body in operation.bodies.items()},
             state=None if operation.definition is None else _state(operation.definition),
             facts=tuple(Fact(value.fact.element, value.fact.shape) for value in operation.outputs),
             orders=tuple(value.order for value in operation.outputs),
+            size=allocated_by(operation) if kernel is None else sum(place.size for place in fresh),
             chain=() if operation.chain is None else tuple(instruction.type for instruction in operation.chain.instructions),
         )
 
@@ -236,24 +257,37 @@ def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
     return elements if any(elements) and operation.definition is not None and not operation.definition.view else None
 
 
-def _check_of(operation: Operation) -> Callable[..., None] | None:
-    """What checks the inputs of a run, where they were not known before."""
+def _check_of(operation: Operation) -> Callable[..., Any] | None:
+    """What checks the inputs of a run, where they or the shapes of the outputs were not known before."""
     definition, facts = operation.definition, [value.fact for value in operation.inputs]
     if definition is None:
         return None
     static = all(fact.is_static and fact.element is not None for fact in facts)
+    # Where the shape of a result is not known, any input may be what it follows from. Otherwise the first one is data.
+    static = static and all(value.fact.is_static for value in operation.outputs)
     if static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact)):
         return None
-    injected = bool(operation.bodies) or _state(definition) is not None
-    return functools.partial(_check_declared if injected else _check, definition, operation.attributes)
+    if bool(operation.bodies) or _state(definition) is not None:
+        return functools.partial(_check_declared, definition)
+    return functools.partial(_check, definition, operation.attributes, [value.fact for value in operation.outputs])
 
 
-def _check(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
-    """Raise OpError unless the inputs of a run, which were not known before, are what the operation takes."""
-    definition.infer(inputs, attributes)
+def _check(definition: OpDef, attributes: dict[str, Any], planned: Sequence[Fact], *inputs: Fact) -> tuple[Fact, ...] | None:
+    """The facts of the outputs that are to be allocated; None where they may be views of the inputs, or are not known.
+
+    Raises:
+        OpError: the inputs of a run, which were not known before, are not what the operation takes or was planned for.
+    """
+    facts = as_tuple(definition.infer(inputs, attributes))
+    if any(isinstance(fact, EveryOutput) for fact in facts):
+        return None
+    for fact, before in zip(facts, planned, strict=False):
+        check_as_inferred(fact, before)
+    may_be_views = definition.view and sum(fact.known_nbytes for fact in facts) <= sum(fact.known_nbytes for fact in inputs)
+    return None if may_be_views else facts
 
 
-def _check_declared(definition: OpDef, attributes: dict[str, Any], *inputs: Fact) -> None:
+def _check_declared(definition: OpDef, *inputs: Fact) -> None:
     """Raise OpError unless the inputs of a run have the declared types and ranks: all that can be checked without inferring bodies."""
     check_inputs(definition.inputs, inputs)
 

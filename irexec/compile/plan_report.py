@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -32,7 +31,7 @@ class StepRow:
         algorithm: of the kernel; "reference" for the reference kernel, "by shape" where one is selected for each run.
         order: the axes of the first output from the outermost to the innermost in memory; None for C order.
         output: element type and shape of the first output.
-        bytes: of all outputs; None where a shape or type is not known.
+        bytes: of the outputs that are read or asked for; None where a shape or type is not known.
     """
 
     number: int
@@ -73,7 +72,7 @@ class PlanReport:
         refusals: why passes left operations as they are.
         threads: how many threads work on a step.
         arena: bytes that one run needs for the tensors between the steps, workspace of the kernels included.
-        intermediate: bytes of all these tensors together, if each had memory of its own.
+        intermediate: bytes of all tensors that are read or asked for together, if each had memory of its own.
         packed: bytes that kernels have made of constants, for all plans of the compiled model.
         kept: bytes of constants that steps read as they are, in the mapped .bin or unpacked.
     """
@@ -127,7 +126,8 @@ def totals(report: PlanReport) -> list[str]:
     threads = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
     lines = [f"{len(report.steps)} steps for {report.layers} layers, {threads}"]
     if report.viewed or report.removed:
-        lines.append(f"layers without a step: {report.viewed} views, {report.removed} computed when compiling or not needed")
+        views = f"{report.viewed} view{'' if report.viewed == 1 else 's'}"
+        lines.append(f"layers without a step: {views}, {report.removed} computed when compiling or not needed")
     lines += [f"pass {name!r}: {count} change{'' if count == 1 else 's'}" for name, count in report.passes.items()]
     lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
     lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
@@ -147,7 +147,7 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
         layers=len(layers),
         computed=len(layers & computed),
         viewed=len(layers & viewed),
-        passes={name: count for name, count in plan.report.applied.items() if count},
+        passes=dict(plan.passes),
         refusals=tuple(dict.fromkeys(refusal for one, _ in graphs for refusal in one.refusals)),
         threads=plan.threads,
         arena=_arena(plan),
@@ -186,18 +186,14 @@ def _row(number: int, step: Step, path: str) -> StepRow:
         algorithm=step.algorithm,
         order=step.orders[0] if step.orders else None,
         output=str(step.facts[0]) if step.facts else "",
-        bytes=_bytes(step.facts),
+        bytes=_bytes([fact for fact, slot in zip(step.facts, step.outputs, strict=True) if slot >= 0]),
     )
 
 
 def _bytes(facts: Sequence[Fact]) -> int | None:
     """Bytes of arrays of these facts, as they are held; None if a shape or type is not known."""
-    total = 0
-    for fact in facts:
-        if fact.element is None or fact.shape is None or not fact.is_static:
-            return None
-        total += math.prod(fact.static_shape) * fact.dtype.itemsize
-    return total
+    known = all(fact.is_static and fact.element is not None for fact in facts)
+    return sum(fact.nbytes for fact in facts) if known else None
 
 
 def _constant_bytes(store: ConstantStore) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,11 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantSource
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
 from irexec.dtypes.elements import Element
+from irexec.ir.graph import Node
 from irexec.schema.registry import resolve
+
+FOLDING_BUDGET = 256 << 20
+"""Bytes that folding a constant may add to what is stored."""
 
 
 class DerivedConstants:
@@ -79,17 +83,38 @@ class Report:
 
     Attributes:
         applied: how often each pass changed something.
-        refusals: for an operation that a pass looked at and left alone, the pass and its reason.
+        refusals: by layer, for an operation of it that a pass looked at and left alone: the passes and their reasons, and the number of
+            such operations before it. The bodies of a model share a report, and each asks for its own layers.
     """
 
     applied: dict[str, int] = field(default_factory=dict)
-    refusals: dict[Operation, list[tuple[str, str]]] = field(default_factory=dict)
+    refusals: dict[Node, dict[Operation, tuple[int, list[tuple[str, str]]]]] = field(default_factory=dict)
+    refused: int = 0
+
+    def refuse(self, operation: Operation, name: str, reason: str) -> None:
+        """Note why the pass of that name left an operation alone."""
+        operations = self.refusals.setdefault(operation.node, {})
+        if operation not in operations:
+            operations[operation] = self.refused, []
+            self.refused += 1
+        _, reasons = operations[operation]
+        if (name, reason) not in reasons:
+            reasons.append((name, reason))
+
+    @property
+    def reasons(self) -> list[list[tuple[str, str]]]:
+        """For each operation that was left alone the passes and their reasons, in the order in which operations were first looked at."""
+        found = sorted((each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0])
+        return [reasons for _, reasons in found]
 
     def refusals_of(self, graph: Graph) -> tuple[Refusal, ...]:
         """The refusals of operations whose layers are still computed in the graph, by these operations or by what replaced them."""
         layers = {node for operation in graph for node in operation.origins}
-        found = [(operation, reasons) for operation, reasons in self.refusals.items() if operation.node in layers]
-        return tuple(Refusal(name, reason, operation.type, operation.node.name) for operation, reasons in found for name, reason in reasons)
+        found = [(number, operation, reasons) for node in layers for operation, (number, reasons) in self.refusals.get(node, {}).items()]
+        found.sort(key=lambda each: each[0])
+        return tuple(
+            Refusal(name, reason, operation.type, operation.node.name) for _, operation, reasons in found for name, reason in reasons
+        )
 
 
 @dataclass
@@ -108,7 +133,7 @@ class Rewriting:
     constants: DerivedConstants = field(default_factory=DerivedConstants)
     threads: int = 1
     unpack: bool = True
-    budget: int = 256 << 20
+    budget: int = FOLDING_BUDGET
     report: Report = field(default_factory=Report)
     name: str = ""
 
@@ -118,9 +143,7 @@ class Rewriting:
 
     def refused(self, operation: Operation, reason: str) -> None:
         """Note why the running pass leaves an operation alone."""
-        reasons = self.report.refusals.setdefault(operation, [])
-        if (self.name, reason) not in reasons:
-            reasons.append((self.name, reason))
+        self.report.refuse(operation, self.name, reason)
 
     def derived(
         self, key: Hashable, inputs: Sequence[Value], like: Element, shape: tuple[int, ...], compute: Callable[..., np.ndarray]
@@ -130,11 +153,30 @@ class Rewriting:
         return constant_value(self.constants.get((self.name, key), sources, like, shape, compute))
 
     def literal(self, array: np.ndarray, like: Element) -> Value:
-        """A small constant value that a pass needs, such as the order of a Transpose; equal ones are the same."""
+        """A small constant value that a pass needs, such as the order of a Transpose; equal ones of a type are the same."""
         if array.dtype == object:
             return constant_value(ConstantSource.of(array, like))
-        key = ("literal", array.dtype.str, array.shape, array.tobytes())
+        key = ("literal", like, array.dtype.str, array.shape, array.tobytes())
         return constant_value(self.constants.get(key, [], like, array.shape, lambda: array))
+
+
+def computation(operation: Operation) -> Hashable:
+    """What the operation computes of its inputs: its definition and attributes."""
+    return operation.definition, _frozen(operation.attributes)
+
+
+def _frozen(attribute: Any) -> Hashable:
+    """What equal attributes have in common; their text distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
+    if isinstance(attribute, Mapping):
+        return tuple((name, _frozen(value)) for name, value in sorted(attribute.items()))
+    if isinstance(attribute, tuple | list):
+        return type(attribute), tuple(map(_frozen, attribute))
+    try:
+        hash(attribute)
+    except TypeError:
+        # Equal to nothing, not even after its memory is used again.
+        return object()
+    return type(attribute), repr(attribute)
 
 
 def create(

@@ -12,9 +12,8 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place, workspace_of
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.registry import candidates
-from irexec.compile.graph import Operation, Value
+from irexec.compile.graph import Operation
 from irexec.dtypes.elements import F16
-from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
 # Estimated nanoseconds of a chain behind a kernel that does not run it, for each element and instruction.
@@ -34,27 +33,22 @@ def is_native(operation: Operation) -> bool:
 def task_of(operation: Operation, threads: int = 1, unpack: bool = True, wanted: tuple[bool, ...] | None = None) -> Task:
     """The task of an operation that has a definition, and whose shapes are known."""
     if operation.definition is None:
-        raise AssertionError("a chain is no task of an operation")
+        raise AssertionError("a chain has no definition, and so no task")
     own, operands = operation.inputs[: operation.own], operation.inputs[operation.own :]
     return Task(
         operation.definition,
         operation.attributes,
-        tuple(map(_fact, own)),
+        tuple(value.fact for value in own),
         tuple(value.constant for value in own),
         tuple(value.fact for value in operation.outputs),
         wanted or (True,) * len(operation.outputs),
         operation.chain,
-        tuple(map(_fact, operands)),
-        tuple(value.constant for value in operands),
+        tuple(value.fact for value in operands),
         tuple(value.order for value in operation.inputs),
         tuple(value.order for value in operation.outputs),
         threads,
         unpack,
     )
-
-
-def _fact(value: Value) -> Fact:
-    return value.fact
 
 
 def select_kernel(operation: Operation, wanted: tuple[bool, ...], threads: int, unpack: bool) -> Kernel | None:
@@ -105,6 +99,7 @@ class ChainBehind(Kernel):
             raise AssertionError("there is a chain")
         self.algorithm, self.cost = kernel.algorithm, kernel.cost
         self.reads, self.workspace, self.splits = kernel.reads, max(kernel.workspace, workspace_of(task.chain)), kernel.splits
+        self.records = kernel.records
         self._kernel, self._chain, self._own = kernel, task.chain, len(task.inputs)
 
     def pack(self, store: Any) -> None:

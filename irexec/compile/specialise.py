@@ -20,19 +20,23 @@ from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 
 KEPT = 16
-"""Kernels that a step keeps, for as many different shapes."""
+"""Kernels that a step keeps, for as many different shapes: those that were used last."""
 
 
 class Specialising:
     """The operation, computed by the kernel that suits the shapes of a call; by the reference kernel where there is none.
 
     Args:
-        operation: without a chain. The constants among its inputs are passed as None: a kernel has packed them.
+        operation: without a chain; it is not kept. The constants among its inputs are passed as None: a kernel has packed them.
         reference: arrays in, array or tuple of arrays out.
     """
 
     def __init__(self, operation: Operation, reference: Callable[..., Any], store: ConstantStore, threads: int, unpack: bool) -> None:
-        self._operation, self._reference, self._store = operation, reference, store
+        if operation.definition is None:
+            raise AssertionError("a chain is planned for known shapes")
+        self._definition, self._attributes, self._reference, self._store = operation.definition, operation.attributes, reference, store
+        self._facts = tuple(value.fact for value in operation.inputs)
+        self._constants = tuple(value.constant for value in operation.inputs)
         self._threads, self._unpack = threads, unpack
         self._kernels: OrderedDict[Hashable, tuple[Kernel, Task] | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -42,6 +46,8 @@ class Specialising:
         with self._lock:
             known = key in self._kernels
             found = self._kernels.get(key)
+            if known:
+                self._kernels.move_to_end(key)
         if not known:
             found = self._find(arrays)
             with self._lock:
@@ -53,21 +59,17 @@ class Specialising:
         return self._run(*found, arrays)
 
     def _array(self, index: int, array: np.ndarray | None) -> np.ndarray | None:
-        constant = self._operation.inputs[index].constant
+        constant = self._constants[index]
         return array if constant is None or array is not None else self._store.array(constant)
 
     def _find(self, arrays: Sequence[np.ndarray | None]) -> tuple[Kernel, Task] | None:
-        definition, inputs = self._operation.definition, self._operation.inputs
-        if definition is None:
-            return None
-        facts = tuple(v.fact if a is None else _fact(v.fact.element, a) for v, a in zip(inputs, arrays, strict=True))
-        outputs = as_tuple(definition.infer(facts, self._operation.attributes))
+        facts = tuple(fact if a is None else _fact(fact.element, a) for fact, a in zip(self._facts, arrays, strict=True))
+        outputs = as_tuple(self._definition.infer(facts, self._attributes))
         if not all(fact.is_static and fact.element is not None and fact.element.native for fact in (*facts, *outputs)):
             return None
-        none = (None,) * len(inputs)
         task = Task(
-            definition, self._operation.attributes, facts, tuple(value.constant for value in inputs), outputs, (True,) * len(outputs),
-            input_orders=none, output_orders=(None,) * len(outputs), threads=self._threads, unpack=self._unpack,
+            self._definition, self._attributes, facts, self._constants, outputs, (True,) * len(outputs),
+            input_orders=(None,) * len(facts), output_orders=(None,) * len(outputs), threads=self._threads, unpack=self._unpack,
         )  # fmt: skip
         kernel = min(candidates(task), key=lambda kernel: kernel.cost, default=None)
         if kernel is None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
-from irexec.compile.rewriting import Refusal, Report
+from irexec.compile.rewriting import Refusal
+from irexec.compile.views import ordered
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
@@ -34,16 +35,11 @@ class Place:
 
     def view(self, buffer: np.ndarray) -> np.ndarray:
         """The array on a buffer of bytes."""
-        return self._ordered(lambda shape: np.ndarray(shape, self.dtype, buffer, self.offset or 0))
+        return ordered(self.shape, self.order, lambda shape: np.ndarray(shape, self.dtype, buffer, self.offset or 0))
 
     def allocated(self) -> np.ndarray:
         """A new array."""
-        return self._ordered(lambda shape: np.empty(shape, self.dtype))
-
-    def _ordered(self, make: Callable[[tuple[int, ...]], np.ndarray]) -> np.ndarray:
-        if self.order is None:
-            return make(self.shape)
-        return make(tuple(self.shape[axis] for axis in self.order)).transpose(np.argsort(self.order))
+        return ordered(self.shape, self.order, lambda shape: np.empty(shape, self.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +62,19 @@ class Step:
         kernel: writes into given outputs; None for a step that calls the reference kernel.
         call: arrays in, array or tuple of arrays out: what runs without a kernel.
         algorithm: for reports.
-        inputs, outputs: slots; -1 for an input that is not read and an output that nobody reads.
+        inputs, outputs: slots; -1 for an input that is not read and an output that is not read.
         fresh: outputs that a kernel writes into memory of their own.
         aliases: views of outputs that have memory of their own.
         frees: slots whose last use this is.
         workspace: offset in the arena and bytes for each thread.
         elements: for each output the element type it is to be rounded to; None where NumPy has it.
-        check: the shape rule to ask at run time, where shapes were not known before.
+        check: the shape rule to ask at run time, where shapes were not known before; it gives the facts of the outputs that the
+            step allocates, or None.
         types: for ``check``, the element types of the inputs, and of constants all that is known.
         bodies: plans of the node's bodies, by the parameter that takes them.
         state: the parameter that takes the session's variables.
-        facts, orders: of the outputs, for reports: element type and shape, and how they lie in memory.
+        facts, orders: of the outputs, for messages and reports: element type and shape, and how they lie in memory.
+        size: bytes that a run of the step allocates for its outputs, as far as their shapes are known.
         chain: for reports, the types of the element-wise operations that the kernel computes on its output.
     """
 
@@ -99,6 +97,7 @@ class Step:
     state: str | None = None
     facts: tuple[Fact, ...] = ()
     orders: tuple[Order | None, ...] = ()
+    size: int = 0
     chain: tuple[str, ...] = ()
 
     @property
@@ -118,7 +117,7 @@ class BodyPlan:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a session runs.
+    """What a session runs. It refers to nothing of the compile graph, which is released when planning is done.
 
     Attributes:
         steps: in order.
@@ -133,8 +132,8 @@ class Plan:
         arena: bytes of the arena.
         threads: how many threads work on a step.
         sources: the constants that the plan keeps alive.
-        report: what the passes did.
-        intermediate: bytes of all tensors between the steps together, for comparison with ``arena``.
+        passes: how often each pass changed something, for those that did.
+        intermediate: bytes of all tensors that are read or asked for together, for comparison with ``arena``.
         views: the layers that need no step, since their outputs are views of other tensors.
         refusals: why passes left operations of this graph as they are.
     """
@@ -151,7 +150,7 @@ class Plan:
     arena: int = 0
     threads: int = 1
     sources: tuple[ConstantSource, ...] = ()
-    report: Report = field(default_factory=Report)
+    passes: Mapping[str, int] = field(default_factory=dict)
     intermediate: int = 0
     views: tuple[Node, ...] = ()
     refusals: tuple[Refusal, ...] = ()

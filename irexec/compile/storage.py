@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from irexec.analysis.evaluate import as_tuple
 from irexec.compile.graph import Graph, Value
 from irexec.compile.joining import join_concatenations
 from irexec.compile.memory import Buffer, place
 from irexec.compile.steps import Place
 from irexec.compile.storage_types import FIXED, Draft, Storage, View
-from irexec.errors import OpError
+from irexec.compile.views import Outputs, as_views, may_give_views, outputs_of
+from irexec.ir.dims import has_room
 
 
-def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, views: bool = True) -> Storage:
+def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, reuse: bool = True) -> Storage:
     """Decide where each value is held, and plan the arena.
 
     Args:
-        views: whether operations that only look at a tensor in another form need no step.
+        reuse: whether operations need no step whose outputs are views, or that concatenate inputs which are computed in place.
     """
     storage = Storage()
     _find_roots(graph, drafts, storage)
@@ -31,9 +31,9 @@ def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, views: bool = T
             _place_outputs(i, draft, storage, escaping, last)
             if draft.kernel.workspace:
                 storage.workspaces[draft] = Buffer(threads * (draft.kernel.workspace + 64), i, i)
-        elif views and draft.gives_views and not draft.has_state:
+        elif reuse and draft.kernel is None and may_give_views(draft.operation):
             _find_views(draft, storage, probes)
-    if views:
+    if reuse:
         join_concatenations(drafts, storage, probes)
     storage.arena = place([*dict.fromkeys(storage.buffers.values()), *storage.workspaces.values()])
     return storage
@@ -86,7 +86,7 @@ def _place_outputs(i: int, draft: Draft, storage: Storage, escaping: set[Value |
             continue
         taken = _overwritten(i, draft, value, storage, last) if index == 0 else None
         if taken is None:
-            storage.buffers[value] = Buffer(place_of(value, 0, 0).size, i, last[value])
+            storage.buffers[value] = Buffer(value.fact.nbytes, i, last[value])
         else:
             taken.last = last[value]
             storage.buffers[value] = taken
@@ -110,45 +110,38 @@ def _times_read(value: Value, draft: Draft, storage: Storage) -> int:
 
 
 def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray]) -> None:
-    """Make the outputs views, where the operation only looks at its first input in another form."""
-    operation = draft.operation
-    definition, data, rest = operation.definition, operation.inputs[0] if operation.inputs else None, operation.inputs[1:]
-    if definition is None or data is None or any(value.known is None for value in rest):
-        return
+    """Make the outputs views of the first input, where they can be."""
+    operation, data = draft.operation, draft.operation.inputs[0]
     in_arena = data in storage.buffers or data in storage.views
-    if not in_arena and not _can_be_viewed(data):
+    if not in_arena and data.constant is not None:
         return
-    arrays = [value.known for value in rest]
-
-    def outputs(array: np.ndarray) -> tuple[np.ndarray, ...]:
-        return as_tuple(definition.kernel(array, *arrays, **operation.attributes))
-
+    outputs = outputs_of(operation)
+    if not has_room(data.fact.static_shape):
+        return
     try:
         probe = _probe(data, probes)
-        results = outputs(probe)
-    except OpError:
+    except MemoryError:
+        # An input of the model, which the caller may have mapped; other tensors of such a size are refused before.
         return
-    if all(np.may_share_memory(result, probe) for result in results if result.size):
-        for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
-            probes[value] = result
-            view = _picked(outputs, index)
-            if in_arena:
-                storage.views[value] = (data, view)
-            else:
-                root, before = storage.late.get(data, (data, None))
-                storage.late[value] = (root, view if before is None else _composed(before, view))
-
-
-def _can_be_viewed(value: Value) -> bool:
-    """Whether an array that is not in the arena has a known shape; a copy where it is not in C order is no harm."""
-    return value.constant is None and value.fact.is_static and value.fact.element is not None
+    results = as_views(outputs, probe)
+    if results is None:
+        return
+    for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
+        probes[value] = result
+        view = _picked(outputs, index)
+        if in_arena:
+            storage.views[value] = (data, view)
+        else:
+            # Where the array that is viewed is not in C order, the result may be a copy, which is correct too.
+            root, before = storage.late.get(data, (data, None))
+            storage.late[value] = (root, view if before is None else _composed(before, view))
 
 
 def _composed(first: View, second: View) -> View:
     return lambda array: second(first(array))
 
 
-def _picked(outputs: Callable[[np.ndarray], tuple[np.ndarray, ...]], index: int) -> View:
+def _picked(outputs: Outputs, index: int) -> View:
     return lambda array: outputs(array)[index]
 
 

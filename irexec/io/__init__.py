@@ -1,8 +1,28 @@
-"""Reading and writing IR: syntax alone, no operation is known here."""
+"""Reading and writing IR: syntax alone, no operation is known here.
 
-from irexec.io.payload import plain
-from irexec.io.reader import read, read_text
-from irexec.io.sources import ModelSource, WeightsSource
-from irexec.io.writer import write, write_text
+The modules are imported when a name is first used: the command line needs those that write files before it needs NumPy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irexec.io.payload import plain
+    from irexec.io.reader import read, read_text
+    from irexec.io.sources import ModelSource, WeightsSource
+    from irexec.io.writer import write, write_text
 
 __all__ = ["ModelSource", "WeightsSource", "plain", "read", "read_text", "write", "write_text"]
+
+_MODULES = {
+    "ModelSource": "sources", "WeightsSource": "sources", "plain": "payload",
+    "read": "reader", "read_text": "reader", "write": "writer", "write_text": "writer",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"irexec.io.{_MODULES[name]}"), name)
+    globals()[name] = found
+    return found

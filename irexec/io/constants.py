@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from lxml import etree
-
-from irexec.dtypes.elements import Element, element
+from irexec.dtypes.elements import Element as ElementType
+from irexec.dtypes.elements import element
 from irexec.errors import UnsupportedError
 from irexec.io.context import ReadContext, parse_integer
+from irexec.io.elements import Element
+from irexec.io.record import Record
 from irexec.io.weights import Weights
 from irexec.ir import codes
 from irexec.ir.constants import Constant
@@ -18,7 +20,7 @@ from irexec.ir.graph import Node
 _ATTRIBUTES = ("element_type", "shape", "offset", "size")
 
 
-def read_constant(context: ReadContext, layer: etree._Element, node: Node) -> Constant | None:
+def read_constant(context: ReadContext, layer: Element, node: Node) -> Constant | None:
     """The constant of a layer; None, and a problem, if its attributes do not describe one."""
     texts = node.attributes
     missing = [key for key in _ATTRIBUTES if key not in texts]
@@ -37,7 +39,7 @@ def read_constant(context: ReadContext, layer: etree._Element, node: Node) -> Co
     return Constant(kind, shape, context.weights.slice(offset[0], size[0]), size[0], offset[0], is_readable)
 
 
-def _element_type(context: ReadContext, layer: etree._Element, node: Node) -> Element | None:
+def _element_type(context: ReadContext, layer: Element, node: Node) -> ElementType | None:
     try:
         return element(node.attributes["element_type"])
     except UnsupportedError as error:
@@ -45,12 +47,12 @@ def _element_type(context: ReadContext, layer: etree._Element, node: Node) -> El
         return None
 
 
-def _integers(context: ReadContext, layer: etree._Element, node: Node, key: str, texts: Sequence[str]) -> tuple[int, ...] | None:
+def _integers(context: ReadContext, layer: Element, node: Node, key: str, texts: Sequence[str]) -> tuple[int, ...] | None:
     numbers = [parse_integer(text) for text in texts]
     if any(number is None or number < 0 for number in numbers):
         context.problem(codes.CONSTANT_ATTRIBUTE, f"the constant's {key} {node.attributes[key][:60]!r} is wrong", layer, node)
         return None
-    return tuple(number or 0 for number in numbers)
+    return context.shared_shape(tuple([number or 0 for number in numbers]))
 
 
 def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[Finding]:
@@ -67,3 +69,28 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
     more = f", nor those of {rest} more constants" if rest else ""
     text = f"{file} {weights.size} bytes: those of this constant are not among them{more} ({needed} bytes are needed)"
     yield first.finding(codes.CONSTANT_OUT_OF_FILE, text)
+
+
+@dataclass(frozen=True)
+class BinCheck:
+    """Whether the .bin is the one that was written with the .xml.
+
+    Attributes:
+        weights: the .bin.
+        record: what the .xml says of it.
+    """
+
+    weights: Weights
+    record: Record
+
+    def __call__(self, *, whole: bool) -> list[Finding]:
+        """The finding that it is not, if so: by its size and a sample, or, if it is to be read as a ``whole``, by all its bytes.
+
+        Raises:
+            ModelError: it cannot be read.
+        """
+        changed = self.record.difference(self.weights.record(whole=whole))
+        if changed is None:
+            return []
+        name = "the .bin" if self.weights.path is None else self.weights.path.name
+        return [in_model(codes.CHANGED_BIN, f"{name} is not the file that was written with the .xml: {changed}")]

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from lxml import etree
-
 from irexec.io.context import ReadContext
-from irexec.io.xml import attributes_of
+from irexec.io.elements import Element
+from irexec.io.payload import InputPayload
 from irexec.ir import codes
+from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Graph, Input, Node, Value
 
 EDGE_ATTRIBUTES = ("from-layer", "from-port", "to-layer", "to-port")
+_KNOWN = frozenset(EDGE_ATTRIBUTES)
+_NONE: Mapping[str, str] = {}
+
+
+class Edge(NamedTuple):
+    """An edge as it is written; ``attributes`` are its further ones."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    position: int
+    line: int | None
+    attributes: Mapping[str, str]
 
 
 class _Ports(NamedTuple):
@@ -23,18 +37,36 @@ class _Ports(NamedTuple):
     inputs: dict[tuple[int, int | None], Input]
 
 
-def connect(context: ReadContext, graph: Graph, edges: list[etree._Element]) -> None:
+def read_edge(context: ReadContext, element: Element, position: int) -> Edge | None:
+    """The edge of an element, the one at ``position``; None, and a problem, where it does not say from where to where."""
+    ids = context.integers(element, EDGE_ATTRIBUTES)
+    if ids is None:
+        return None
+    others = element.without(_KNOWN) or _NONE
+    from_layer, from_port, to_layer, to_port = ids
+    return Edge(from_layer, from_port, to_layer, to_port, position, element.line, others)
+
+
+def connect(context: ReadContext, graph: Graph, edges: list[Edge]) -> None:
     """Connect the ports of a graph; what cannot be connected becomes a problem."""
     ports = _Ports(_by_id(context, graph), {}, {})
     for node in ports.nodes.values():
-        for value in node.outputs:
-            ports.outputs.setdefault((node.id, value.port), value)
+        for output in node.outputs:
+            ports.outputs.setdefault((node.id, output.port), output)
         for port in node.ports:
             ports.inputs.setdefault((node.id, port.port), port)
-    for index, edge in enumerate(edges):
-        ids = [context.integer(edge, key) for key in EDGE_ATTRIBUTES]
-        if None not in ids:
-            _connect_one(context, ports, edge, index, [number or 0 for number in ids])
+    for edge in edges:
+        value, target = ports.outputs.get(edge[:2]), ports.inputs.get(edge[2:4])
+        if value is None or target is None:
+            _report(context, ports.nodes, edge, value, target)
+        elif target.source is not None:
+            text = f"a second edge arrives at input port {edge.to_port}, from layer {edge.from_layer}"
+            node = ports.nodes[edge.to_layer]
+            context.problems.append(node.finding(codes.DUPLICATE_EDGE, text, port=edge.to_port, line=edge.line))
+        else:
+            target.source = value
+            payload: InputPayload = target.payload
+            target.payload = InputPayload(payload.attributes, payload.elements, edge.position, edge.attributes)
     for node in graph.nodes:
         for port in node.ports:
             if port.source is None:
@@ -53,25 +85,20 @@ def _by_id(context: ReadContext, graph: Graph) -> dict[int, Node]:
     return found
 
 
-def _connect_one(context: ReadContext, ports: _Ports, edge: etree._Element, index: int, ids: list[int]) -> None:
-    from_layer, from_port, to_layer, to_port = ids
-    source, target = ports.nodes.get(from_layer), ports.nodes.get(to_layer)
-    value, port = ports.outputs.get((from_layer, from_port)), ports.inputs.get((to_layer, to_port))
-    if source is None:
-        context.problem(codes.EDGE_FROM_NOTHING, f"an edge to layer {to_layer} comes from layer {from_layer}, which does not exist", edge)
-    elif value is None:
-        text = f"an edge comes from output port {from_port}, which the layer does not have"
-        context.problem(codes.EDGE_FROM_NOTHING, text, edge, source, from_port)
+def _report(context: ReadContext, nodes: dict[int, Node], edge: Edge, value: Value | None, target: Input | None) -> None:
+    """Add what is wrong with an edge of which a port does not exist, or both."""
+    if value is None:
+        layer = f"an edge to layer {edge.to_layer} comes from layer {edge.from_layer}"
+        port = f"an edge comes from output port {edge.from_port}"
+        context.problems.append(_missing_end(codes.EDGE_FROM_NOTHING, nodes.get(edge.from_layer), layer, port, edge.from_port, edge.line))
     if target is None:
-        context.problem(codes.EDGE_TO_NOTHING, f"an edge from layer {from_layer} goes to layer {to_layer}, which does not exist", edge)
-    elif port is None:
-        text = f"an edge goes to input port {to_port}, which the layer does not have"
-        context.problem(codes.EDGE_TO_NOTHING, text, edge, target, to_port)
-    if value is None or port is None:
-        return
-    if port.source is not None:
-        text = f"a second edge arrives at input port {to_port}, from layer {from_layer}"
-        context.problem(codes.DUPLICATE_EDGE, text, edge, target, to_port)
-        return
-    port.source = value
-    port.payload = replace(port.payload, edge=index, edge_attributes=attributes_of(edge, *EDGE_ATTRIBUTES))
+        layer = f"an edge from layer {edge.from_layer} goes to layer {edge.to_layer}"
+        port = f"an edge goes to input port {edge.to_port}"
+        context.problems.append(_missing_end(codes.EDGE_TO_NOTHING, nodes.get(edge.to_layer), layer, port, edge.to_port, edge.line))
+
+
+def _missing_end(code: str, node: Node | None, layer: str, port: str, number: int, line: int | None) -> Finding:
+    """The finding that the layer of one end of an edge does not exist, or, if there is a ``node``, that its port does not."""
+    if node is None:
+        return in_model(code, f"{layer}, which does not exist", line=line)
+    return node.finding(code, f"{port}, which the layer does not have", port=number, line=line)

@@ -2,73 +2,120 @@
 
 from __future__ import annotations
 
+import io
 import os
-import secrets
-import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from irexec.io.held_signals import signals_held
+from irexec.io.regular_files import NotRegularFileError, file_error
+from irexec.io.temporary import Temporary
+
+_WRITTEN, _FLUSHED = 16 << 20, 64 << 20
+"""Bytes that are written at once, and between two flushes to the disk: neither can be interrupted, so that none may take long."""
 
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
     """New files, open for writing, that replace ``targets`` when the block is left without an error.
 
-    They are written beside their targets, flushed to the disk and renamed in the order given. Old files
-    that are open or mapped keep their contents. If a rename fails, those before it are undone;
-    only a process killed between two renames leaves a new file beside an old one.
+    A target that is a link stays one: what it leads to is replaced. Each file is written to a temporary folder beside its
+    target, flushed to the disk and renamed, in the order given. Old files that are open or mapped keep their contents.
+    If a rename fails, those before it are undone, and signals that end the process are held until all files are renamed;
+    only a process that is killed between two renames leaves a new file beside an old one. What a killed process leaves is
+    one folder for each target, which the next process that writes the target deletes.
 
     Raises:
-        OSError: a file cannot be written or renamed; the targets are then as they were.
+        OSError: a file cannot be written or renamed, or a target is not a regular file; the targets are then as they were.
     """
-    made = [_beside(target) for target in targets]
+    made = [Temporary(target) for target in _resolved(targets)]
     try:
+        for temporary in made:
+            temporary.create()
         with ExitStack() as stack:
-            files = [stack.enter_context(open(path, "xb")) for path in made]
+            files = [stack.enter_context(_open_new(temporary.new)) for temporary in made]
             yield files
             for file in files:
                 file.flush()
                 os.fsync(file.fileno())
-        _rename_all(made, targets)
-    finally:
-        for path in made:
-            path.unlink(missing_ok=True)
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-
-
-def _rename_all(made: list[Path], targets: tuple[Path, ...]) -> None:
-    kept = [_keep(target) for target in targets]
-    done: list[tuple[Path | None, Path]] = []
-    try:
-        for new, old, target in zip(made, kept, targets, strict=True):
-            if old is not None:
-                shutil.copymode(old, new)
-            os.replace(new, target)
-            done.append((old, target))
+        with signals_held():
+            _rename_all(made)
+            _remove_all(made)
     except BaseException:
-        for old, target in reversed(done):
-            if old is None:
-                target.unlink(missing_ok=True)
-            else:
-                os.replace(old, target)
+        with signals_held():
+            _remove_all(made)
         raise
-    finally:
-        for old in kept:
-            if old is not None:
-                old.unlink(missing_ok=True)
 
 
-def _keep(target: Path) -> Path | None:
-    """A hard link to the file, or a copy where the file system has no hard links; None if the file does not exist."""
-    if not target.exists():
-        return None
-    old = _beside(target)
+def resolved_target(target: Path) -> Path:
+    """The regular file, which need not exist, that is written for ``target``: links are followed.
+
+    Raises:
+        OSError: it is something else, such as a folder, a device or a FIFO, or its links form a cycle.
+    """
     try:
-        os.link(target, old)
-    except OSError:
-        shutil.copy2(target, old)
-    return old
+        resolved = target.resolve()
+        mode = resolved.lstat().st_mode
+    except FileNotFoundError:
+        return resolved
+    except RuntimeError:
+        # Python 3.13 resolves such links to themselves.
+        raise file_error(target, "its links form a cycle") from None
+    except ValueError as error:
+        raise file_error(target, str(error)) from None
+    if stat.S_ISLNK(mode):
+        raise file_error(target, "its links form a cycle")
+    if not stat.S_ISREG(mode):
+        raise NotRegularFileError(target, mode)
+    return resolved
+
+
+def _resolved(targets: Sequence[Path]) -> list[Path]:
+    found: dict[Path, Path] = {}
+    for target in targets:
+        resolved = resolved_target(target)
+        if resolved in found:
+            raise file_error(target, f"{found[resolved]} leads to the same file")
+        found[resolved] = target
+    return list(found)
+
+
+class _NewFile(io.FileIO):
+    """A file that is flushed to the disk while it is written."""
+
+    _pending = 0
+
+    def write(self, data: Any, /) -> int:
+        """Write the first bytes of ``data`` and return how many."""
+        written = super().write(memoryview(data).cast("B")[:_WRITTEN])
+        self._pending += written
+        if self._pending >= _FLUSHED:
+            os.fsync(self.fileno())
+            self._pending = 0
+        return written
+
+
+def _open_new(path: Path) -> IO[bytes]:
+    return io.BufferedWriter(_NewFile(path, "xb"))
+
+
+def _rename_all(made: Sequence[Temporary]) -> None:
+    for temporary in made:
+        temporary.keep_old()
+    try:
+        for temporary in made:
+            os.replace(temporary.new, temporary.target)
+    except BaseException:
+        # Whether a file is renamed is asked of the disk: the exception may be that of a handler that ran right after a rename.
+        if any(os.path.lexists(temporary.new) for temporary in made):
+            for temporary in reversed(made):
+                temporary.undo()
+        raise
+
+
+def _remove_all(made: Sequence[Temporary]) -> None:
+    for temporary in made:
+        temporary.remove()

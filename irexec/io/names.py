@@ -15,7 +15,9 @@ _SEPARATOR = re.compile(r"(?<!\\),")
 
 def decode_names(text: str) -> list[str]:
     """The names in a ``names`` attribute."""
-    return [part.replace("\\,", ",") for part in _SEPARATOR.split(text)] if text else []
+    if "," not in text:
+        return [text] if text else []
+    return [part.replace("\\,", ",") for part in _SEPARATOR.split(text)]
 
 
 def encode_names(names: list[str]) -> str:

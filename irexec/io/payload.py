@@ -15,7 +15,7 @@ from irexec.io.xml import element_rows
 Attributes = Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PortPayload:
     """Of a port.
 
@@ -28,7 +28,7 @@ class PortPayload:
     elements: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class InputPayload(PortPayload):
     """Of an input port and its edge.
 
@@ -41,14 +41,18 @@ class InputPayload(PortPayload):
     edge_attributes: Attributes = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+NO_PORT_PAYLOAD, NO_INPUT_PAYLOAD = PortPayload(), InputPayload()
+"""Of the ports that say nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
 class BackEdgePayload:
     """Of a back edge: further attributes, as written."""
 
     attributes: Attributes = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LayerPayload:
     """Of a layer.
 
@@ -65,7 +69,7 @@ class LayerPayload:
     layout: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GraphPayload:
     """Of the net element or of a body.
 

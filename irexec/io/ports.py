@@ -2,67 +2,76 @@
 
 from __future__ import annotations
 
-from lxml import etree
+from collections.abc import Sequence
 
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import Element as ElementType
 from irexec.io.context import ReadContext, parse_integer
+from irexec.io.elements import Element, element_texts
 from irexec.io.names import decode_names, named_element
-from irexec.io.payload import InputPayload, PortPayload
-from irexec.io.xml import attributes_of, element_texts
+from irexec.io.payload import NO_INPUT_PAYLOAD, NO_PORT_PAYLOAD, InputPayload, PortPayload
 from irexec.ir import codes
 from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 
+_MODELLED = frozenset(("id", "precision", "names"))
 _UNKNOWN_PRECISIONS = ("", "dynamic", "undefined", "unspecified")
 
 
-def read_ports(context: ReadContext, layer: etree._Element, node: Node) -> None:
+def read_ports(context: ReadContext, layer: Element, node: Node) -> None:
     """Read the ports of a layer into ``node.ports`` and ``node.outputs``."""
-    for port in _ports(layer, "input"):
-        node.ports.append(_input(context, port, node))
-    for index, port in enumerate(_ports(layer, "output")):
-        node.outputs.append(_output(context, port, node, index))
-    _report_duplicates(context, layer, node, [port.port for port in node.ports])
-    _report_duplicates(context, layer, node, [value.port for value in node.outputs])
+    node.ports = [_input(context, port, node) for port in _ports(layer, "input")]
+    node.outputs = [_output(context, port, node, index) for index, port in enumerate(_ports(layer, "output"))]
+    for ports in (node.ports, node.outputs):
+        if len(ports) > 1:
+            _report_duplicates(context, layer, node, ports)
 
 
-def _report_duplicates(context: ReadContext, layer: etree._Element, node: Node, ids: list[int | None]) -> None:
+def _report_duplicates(context: ReadContext, layer: Element, node: Node, ports: Sequence[Input | Value]) -> None:
     seen: set[int] = set()
-    for number in ids:
+    for number in [port.port for port in ports]:
         if number is not None and number in seen:
             context.problem(codes.DUPLICATE_PORT, f"two ports have the id {number}", layer, node, number)
         elif number is not None:
             seen.add(number)
 
 
-def _ports(layer: etree._Element, tag: str) -> list[etree._Element]:
-    return [port for part in layer.iterchildren(tag) for port in part.iterchildren("port")]
+def _ports(layer: Element, tag: str) -> list[Element]:
+    return [port for part in layer.children if part.tag == tag for port in part.children if port.tag == "port"]
 
 
-def _input(context: ReadContext, element: etree._Element, node: Node) -> Input:
+def _input(context: ReadContext, element: Element, node: Node) -> Input:
     number = context.integer(element, "id", node)
     fact = _fact(context, element, node, number)
-    payload = InputPayload(attributes_of(element, "id", *_modelled(element, fact)), _other_elements(element))
-    return Input(fact=fact, port=number, line=context.line(element), payload=payload)
+    attributes, others = _further(element, fact, has_names=False), _other_elements(element)
+    payload = InputPayload(attributes, others) if attributes or others else NO_INPUT_PAYLOAD
+    return Input(None, fact, number, element.line, payload)
 
 
-def _output(context: ReadContext, element: etree._Element, node: Node, index: int) -> Value:
+def _output(context: ReadContext, element: Element, node: Node, index: int) -> Value:
     number = context.integer(element, "id", node)
     fact = _fact(context, element, node, number)
-    names = decode_names(element.get("names", ""))
-    modelled = ("id", *(["names"] if names else []), *_modelled(element, fact))
-    payload = PortPayload(attributes_of(element, *modelled), _other_elements(element))
-    return Value(node, index, fact, names, number, context.line(element), payload)
+    names = decode_names(element.attributes.get("names", ""))
+    attributes, others = _further(element, fact, has_names=bool(names)), _other_elements(element)
+    payload = PortPayload(attributes, others) if attributes or others else NO_PORT_PAYLOAD
+    return Value(node, index, fact, names, number, element.line, payload)
 
 
-def _fact(context: ReadContext, port: etree._Element, node: Node, number: int | None) -> Fact:
-    shape = tuple(_size(context, dim, node, number) for dim in port.iterchildren("dim"))
-    return Fact(_element(context, port, node, number), shape)
+def _fact(context: ReadContext, port: Element, node: Node, number: int | None) -> Fact:
+    written = (port.attributes.get("precision"), *[child.text for child in port.children if child.tag == "dim"])
+    known = context.facts.get(written)
+    if known is not None:
+        return known
+    problems = len(context.problems)
+    shape = tuple(_size(context, dim, node, number) for dim in port.all("dim"))
+    fact = Fact(_element(context, port, node, number), shape)
+    if len(context.problems) == problems:
+        context.facts[written] = fact
+    return fact
 
 
-def _element(context: ReadContext, port: etree._Element, node: Node, number: int | None) -> Element | None:
-    text = port.get("precision")
+def _element(context: ReadContext, port: Element, node: Node, number: int | None) -> ElementType | None:
+    text = port.attributes.get("precision")
     if text is None or text.lower() in _UNKNOWN_PRECISIONS:
         return None
     found = named_element(text)
@@ -71,18 +80,24 @@ def _element(context: ReadContext, port: etree._Element, node: Node, number: int
     return found
 
 
-def _size(context: ReadContext, dim: etree._Element, node: Node, number: int | None) -> Size:
-    size = parse_integer(dim.text or "")
+def _size(context: ReadContext, dim: Element, node: Node, number: int | None) -> Size:
+    size = parse_integer(dim.text)
     if size is None or size < -1:
-        context.problem(codes.BAD_DIM, f"dim {(dim.text or '').strip()[:40]!r} is not a size", dim, node, number)
+        context.problem(codes.BAD_DIM, f"dim {dim.text.strip()[:40]!r} is not a size", dim, node, number)
     return ANY if size is None or size < 0 else size
 
 
-def _modelled(port: etree._Element, fact: Fact) -> list[str]:
-    """The precision, if the fact implies it exactly as it is written: any other spelling is kept."""
+def _further(port: Element, fact: Fact, *, has_names: bool) -> dict[str, str]:
+    """The attributes that the graph does not hold: any precision but the one that the fact implies, names that are empty, others."""
     implied = None if fact.element is None else fact.element.precision
-    return ["precision"] if port.get("precision") == implied else []
+    held = _MODELLED
+    if port.attributes.get("precision") != implied:
+        held = held - {"precision"}
+    if not has_names:
+        held = held - {"names"}
+    return port.without(held)
 
 
-def _other_elements(port: etree._Element) -> tuple[str, ...]:
-    return element_texts(child for child in port if child.tag != "dim")
+def _other_elements(port: Element) -> tuple[str, ...]:
+    others = [child for child in port.children if child.tag != "dim"]
+    return element_texts(others) if others else ()

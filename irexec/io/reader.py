@@ -6,67 +6,106 @@ layer does not hide the rest of the file.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-from lxml import etree
 
 from irexec.errors import ModelError
 from irexec.io.bodies import read_bodies
-from irexec.io.constants import read_constant, weights_problems
+from irexec.io.constants import BinCheck, read_constant, weights_problems
 from irexec.io.context import ReadContext, parse_integer
-from irexec.io.edges import connect
+from irexec.io.edges import Edge, connect, read_edge
+from irexec.io.elements import Element, attributes_by_tag, element_texts
 from irexec.io.names import READ_TYPES, body_tags
 from irexec.io.payload import GraphPayload, LayerPayload
 from irexec.io.ports import read_ports
-from irexec.io.sources import ModelSource, WeightsSource, read_source, weights_of
+from irexec.io.record import RECORD_ATTRIBUTES, Record
+from irexec.io.sources import ModelSource, Source, WeightsSource, read_source, weights_of
 from irexec.io.weights import Weights
-from irexec.io.xml import Document, attributes_by_tag, attributes_of, element_texts
+from irexec.io.xml import Progress
 from irexec.ir import codes
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Model, Node
 
 DEEPEST_BODY = 64
 _VERSIONS = (10, 11)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
-_LAYER_CHILDREN = {"data", "input", "output"}
+_KNOWN = frozenset(_LAYER_ATTRIBUTES)
+_LAYER_CHILDREN = frozenset(("data", "input", "output"))
+_PORTS = frozenset(("input", "output"))
 
 
-def read(model: ModelSource, weights: WeightsSource = None) -> Model:
+def read(model: ModelSource, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None) -> Model:
     """Read a model.
 
     Args:
         model: the .xml: its path, its bytes, or a file open for reading bytes.
         weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name
-            beside the .xml. A default that cannot be read is a problem of the model.
+            beside the .xml. A default that cannot be read, or is not the one that was written with the .xml, is a problem of the model.
+        mmap: map the .bin; otherwise it is read at once.
+        progress: is called with each part of the .xml that has been read, as a fraction of it.
 
     Raises:
         ModelError: the .xml cannot be read, is not XML, or not an IR of version 10 or 11; the .bin that is named cannot be read.
         InputError: an argument is of another type.
     """
     source = read_source(model)
-    return _model(source.document(), weights_of(weights, source.path), source.path)
+    found = weights_of(weights, source.path, mapped=mmap)
+    return _ModelReader(source, found, is_beside=weights is None).model(progress)
 
 
 def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> Model:
     """Read a model from the text of its .xml and the bytes of its .bin; raises as ``read`` does."""
-    return _model(Document(text.encode() if isinstance(text, str) else text, "<text>"), Weights(data=weights), None)
+    data = text.encode() if isinstance(text, str) else text
+    return _ModelReader(Source(data, "<text>", None), Weights(data=weights), is_beside=False).model()
 
 
-def _model(document: Document, weights: Weights, path: Path | None) -> Model:
-    net = document.root
-    if net.tag != "net":
-        raise ModelError(f"{document.name}, line {net.sourceline}: the root element is <{net.tag}>, IR has <net>")
-    version = _version(document, net)
-    model = Model(name=net.get("name", ""), version=version, path=path, bin_size=weights.size)
-    model.bin_path = weights.path if weights.defect is None else None
-    context = ReadContext(document, weights)
-    _fill(context, net, model, attributes_of(net, "name", "version"), 0)
-    model.problems += weights_problems(weights, context.unreadable)
-    return model
+class _ModelReader:
+    """Reads one file: each layer and edge when its element is complete, so that only one is held as XML.
+
+    Weights that are the .bin beside the .xml must be those that were written with it.
+    """
+
+    def __init__(self, source: Source, weights: Weights, *, is_beside: bool) -> None:
+        self._source, self._is_beside = source, is_beside
+        self._context = ReadContext(source.name, weights)
+        self._model = Model(path=source.path, bin_size=weights.size)
+        self._edges: list[Edge] = []
+        self._edge_count = 0
+
+    @collection_paused()
+    def model(self, progress: Progress | None = None) -> Model:
+        """The model; raises ModelError if the file is not an IR."""
+        model, context, weights = self._model, self._context, self._context.weights
+        context.problems = model.problems
+        net = self._source.parse(self._open, {"layers": self._layer, "edges": self._edge}, progress)
+        connect(context, model, self._edges)
+        record = Record.of(net.attributes)
+        model.payload = _graph_payload(net, net.without({"name", "version", *(RECORD_ATTRIBUTES if record is not None else ())}))
+        model.bin_path = weights.path if weights.defect is None else None
+        model.problems += weights_problems(weights, context.unreadable)
+        if record is not None and self._is_beside and weights.defect is None and not context.unreadable:
+            model.check_bin = BinCheck(weights, record)
+            model.problems += model.check_bin(whole=not weights.mapped)
+        return model
+
+    def _open(self, net: Element) -> None:
+        if net.tag != "net":
+            raise ModelError(f"{self._source.name}, line {net.line}: the root element is <{net.tag}>, IR has <net>")
+        self._model.name, self._model.version = net.attributes.get("name", ""), _version(self._source.name, net)
+
+    def _layer(self, element: Element) -> None:
+        if element.tag == "layer":
+            self._model.nodes.append(_layer(self._context, element, 0))
+
+    def _edge(self, element: Element) -> None:
+        if element.tag == "edge":
+            edge = read_edge(self._context, element, self._edge_count)
+            self._edge_count += 1
+            if edge is not None:
+                self._edges.append(edge)
 
 
-def _version(document: Document, net: etree._Element) -> int:
-    text = net.get("version", "")
+def _version(name: str, net: Element) -> int:
+    text = net.attributes.get("version", "")
     version = parse_integer(text)
     if version in _VERSIONS:
         return version
@@ -76,52 +115,67 @@ def _version(document: Document, net: etree._Element) -> int:
             "OpenVINO writes 10 or 11 since release 2020.1 and reads nothing older since 2021.1: convert the original model "
             "again, with ovc of a current OpenVINO or, from ONNX, with irexec convert"
         )
-    raise ModelError(f"{document.name}, line {net.sourceline}: IR version {text!r} is not supported; {reason}")
+    raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; {reason}")
 
 
-def _fill(context: ReadContext, element: etree._Element, graph: Graph, attributes: dict[str, str], depth: int) -> Graph:
-    """Fill ``graph`` from an element that has <layers> and <edges>; ``attributes`` are those that only the file needs."""
+def _body_graph(context: ReadContext, body: Element, depth: int) -> Graph:
+    """The graph of a body, which has <layers> and <edges>."""
     if depth > DEEPEST_BODY:
-        raise ModelError(f"{context.document.name}, line {context.line(element)}: bodies are nested more than {DEEPEST_BODY} deep")
+        raise ModelError(f"{context.name}, line {body.line}: bodies are nested more than {DEEPEST_BODY} deep")
+    graph = Graph(body.attributes.get("name", ""))
     outer, context.problems = context.problems, graph.problems
-    layers = [layer for part in element.iterchildren("layers") for layer in part.iterchildren("layer")]
-    graph.nodes = [_layer(context, layer, depth) for layer in layers]
-    connect(context, graph, [edge for part in element.iterchildren("edges") for edge in part.iterchildren("edge")])
-    others = element_texts(child for child in element if child.tag not in ("layers", "edges"))
-    graph.payload = GraphPayload(attributes, attributes_by_tag(element, "layers", "edges"), others)
+    graph.nodes = [_layer(context, layer, depth) for part in body.all("layers") for layer in part.all("layer")]
+    elements = [edge for part in body.all("edges") for edge in part.all("edge")]
+    edges = [read_edge(context, edge, index) for index, edge in enumerate(elements)]
+    connect(context, graph, [edge for edge in edges if edge is not None])
+    graph.payload = _graph_payload(body, body.without({"name"}))
     context.problems = outer
     return graph
 
 
-def _layer(context: ReadContext, element: etree._Element, depth: int) -> Node:
+def _graph_payload(element: Element, attributes: dict[str, str]) -> GraphPayload:
+    """What else a net or a body says; ``attributes`` are those that only the file needs."""
+    others = element_texts(child for child in element.children if child.tag not in ("layers", "edges"))
+    return GraphPayload(attributes, attributes_by_tag(element, "layers", "edges"), others)
+
+
+def _layer(context: ReadContext, element: Element, depth: int) -> Node:
     node = _named(context, element)
-    for data in element.iterchildren("data"):
-        node.attributes.update(attributes_of(data))
+    for child in element.children:
+        if child.tag == "data":
+            node.attributes |= {key: context.shared(text) for key, text in child.attributes.items()}
     read_ports(context, element, node)
-
-    def read_graph(body: etree._Element) -> Graph:
-        return _fill(context, body, Graph(body.get("name", "")), attributes_of(body, "name"), depth + 1)
-
-    known = _LAYER_CHILDREN | read_bodies(context, element, node, read_graph)
-    tags = ("input", "output", *(tag for name in node.bodies for tag in body_tags(name)[1:]))
-    node.payload = LayerPayload(
-        attributes_of(element, *_LAYER_ATTRIBUTES),
-        attributes_by_tag(element, *tags),
-        element_texts(child for child in element if child.tag not in known),
-        tuple(str(child.tag) for child in element),
-    )
+    layout = tuple([child.tag for child in element.children])
+    if _LAYER_CHILDREN.issuperset(layout):
+        node.payload = _plain_payload(context, element, layout)
+    else:
+        known = _LAYER_CHILDREN | read_bodies(context, element, node, lambda body: _body_graph(context, body, depth + 1))
+        tags = [tag for name in node.bodies for tag in body_tags(name)[1:]]
+        others = element_texts(child for child in element.children if child.tag not in known)
+        parts = attributes_by_tag(element, *_PORTS, *tags)
+        node.payload = LayerPayload(element.without(_KNOWN), parts, others, layout)
     if node.type == "Constant":
         node.constant = read_constant(context, element, node)
     return node
 
 
-def _named(context: ReadContext, element: etree._Element) -> Node:
+def _plain_payload(context: ReadContext, element: Element, layout: tuple[str, ...]) -> LayerPayload:
+    """The payload of a layer that has only the elements that every layer has; it is shared unless the file says more."""
+    attributes, parts = element.without(_KNOWN), attributes_by_tag(element, *_PORTS)
+    if attributes or parts:
+        return LayerPayload(attributes, parts, (), layout)
+    return context.layouts.setdefault(layout, LayerPayload(layout=layout))
+
+
+def _named(context: ReadContext, element: Element) -> Node:
     """The node of a layer with its id, name, type and version."""
-    written, number = element.get("type", ""), parse_integer(element.get("id", ""))
-    node = Node(-1 if number is None else number, element.get("name", ""), READ_TYPES.get(written, written), element.get("version", ""))
-    node.line, node.spelling = context.line(element), written
+    texts = element.attributes
+    written, number = context.shared(texts.get("type", "")), parse_integer(texts.get("id", ""))
+    version = context.shared(texts.get("version", ""))
+    node = Node(-1 if number is None else number, texts.get("name", ""), READ_TYPES.get(written, written), version)
+    node.line, node.spelling = element.line, written
     for key in _LAYER_ATTRIBUTES:
-        text = element.get(key)
+        text = texts.get(key)
         if text is None or (not text and key == "type"):
             context.problem(codes.LAYER_ATTRIBUTE, f"the layer has no {key}", element, node)
         elif key == "id" and (number is None or number < 0):

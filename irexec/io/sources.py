@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
 from irexec.errors import InputError, ModelError
+from irexec.io.elements import Element
+from irexec.io.regular_files import open_regular
 from irexec.io.weights import Weights, pointer_message
-from irexec.io.xml import Document
+from irexec.io.xml import Progress, Reader, parse
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 WeightsSource: TypeAlias = ModelSource | np.ndarray | None
@@ -25,13 +28,13 @@ class Source(NamedTuple):
     name: str
     path: Path | None
 
-    def document(self) -> Document:
-        """The parsed XML; raises ModelError if it is not XML."""
+    def parse(self, opened: Reader, parts: Mapping[str, Reader], progress: Progress | None) -> Element:
+        """Parse it as irexec.io.xml.parse does; raises ModelError if it is not XML."""
         pointer = pointer_message(self.name, self.data[:1024])
         if pointer is not None:
             raise ModelError(pointer)
         try:
-            return Document(self.data, self.name)
+            return parse(self.data, self.name, opened, parts, progress)
         except ModelError as error:
             hint = "" if self.path is None else _HINTS.get(self.path.suffix.lower(), "")
             raise ModelError(f"{error}{hint}") from None
@@ -51,22 +54,23 @@ def read_source(model: ModelSource) -> Source:
         return Source(_read(model, "the model"), name if isinstance(name, str) else "<file>", None)
     path = _path(model, "the model")
     try:
-        return Source(path.read_bytes(), str(path), path)
+        with open_regular(path) as file:
+            return Source(file.read(), str(path), path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} cannot be read: {error}") from None
 
 
-def weights_of(weights: WeightsSource, beside: Path | None) -> Weights:
-    """The weights as given, or the .bin beside a .xml.
+def weights_of(weights: WeightsSource, beside: Path | None, *, mapped: bool) -> Weights:
+    """The weights as given, or the .bin beside a .xml; a file is ``mapped``, or read at once.
 
     Raises:
         ModelError: the file that is given cannot be read.
         InputError: it is not a path, bytes, an array or a file.
     """
     if weights is None:
-        return Weights(None if beside is None else beside.with_suffix(".bin"))
+        return Weights(None if beside is None else beside.with_suffix(".bin"), mapped=mapped)
     if isinstance(weights, np.ndarray):
         return Weights(data=weights)
     if isinstance(weights, _BYTES):
@@ -74,7 +78,7 @@ def weights_of(weights: WeightsSource, beside: Path | None) -> Weights:
     if hasattr(weights, "read"):
         return Weights(data=_read(weights, "the weights"))
     path = _path(weights, "the weights")
-    found = Weights(path)
+    found = Weights(path, mapped=mapped)
     if found.defect is not None:
         raise ModelError(f"{path}: cannot be read: {found.defect}")
     return found

@@ -1,4 +1,4 @@
-"""The .bin with a model's weights: mapped when the first byte is asked for, never read as a whole."""
+"""The .bin with a model's weights: mapped when the first byte is asked for, never read as a whole unless that is asked for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from irexec.errors import ModelError
+from irexec.io.held_file import HeldFile
+from irexec.io.record import Record, record_of
+from irexec.io.regular_files import NotRegularFileError
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _LARGEST_POINTER = 1024
@@ -28,25 +32,33 @@ def pointer_message(name: str, start: bytes) -> str | None:
 class Weights:
     """The bytes of a model's constants.
 
-    It can be pickled: a file is mapped again where it is unpickled, bytes in memory go along.
+    A file is open from the start, so that another file of its name changes nothing; if it is changed itself before it is mapped,
+    that is an error. It can be pickled: a file is opened again where the first byte is asked for, and must have the same bytes as far
+    as the sample of its record shows; bytes in memory go along. A copy is the object itself, which never changes.
+
+    Args:
+        path: the file.
+        data: the bytes in memory, in place of a file.
+        mapped: map the file; otherwise it is read at once, so that what happens to it later has no effect.
 
     Attributes:
         path: the file; None for bytes in memory, or where there are no weights at all.
         size: the number of bytes; 0 where they cannot be read.
         defect: why no byte can be read; None if they can be.
+
+    Raises:
+        ModelError: the file is changed while it is read at once.
     """
 
-    def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None = None, data: bytes | np.ndarray | None = None, *, mapped: bool = True) -> None:
+        self.path, self.mapped = path, mapped
         self._data = None if data is None else _flat(data)
-        self._mapped: np.memmap | None = None
+        self._mapping: mmap.mmap | None = None
+        self._file: HeldFile | None = None
+        self._unpickled: Record | None = None
         self._lock = threading.Lock()
-        self.defect = self._defect()
-        self.size = 0
-        if self._data is not None:
-            self.size = self._data.size
-        elif path is not None and self.defect is None:
-            self.size = path.stat().st_size
+        self.defect: str | None = None if data is not None else self._opened()
+        self.size = self._file.size if self._file is not None else 0 if self._data is None else self._data.size
 
     def slice(self, offset: int, size: int) -> WeightsSlice:
         """A range of the bytes, which need not exist."""
@@ -63,60 +75,93 @@ class Weights:
             raise ModelError(f"bytes {offset}..{offset + size} cannot be read: {has}")
         with self._lock:
             if self._data is None:
-                self._data = self._map()
+                self._data = self._load()
             return self._data[offset : offset + size]
 
     def release(self, offset: int, size: int) -> None:
         """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked for."""
         with self._lock:
-            mapping = None if self._data is None else getattr(self._mapped, "_mmap", None)
-            if mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
+            if self._mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
                 return
             first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
             whole = (offset + size - first) // mmap.PAGESIZE * mmap.PAGESIZE
             if whole > 0:
-                mapping.madvise(mmap.MADV_DONTNEED, first, whole)
+                self._mapping.madvise(mmap.MADV_DONTNEED, first, whole)
 
-    def _defect(self) -> str | None:
-        if self._data is not None:
-            return None
+    def record(self, *, whole: bool) -> Record:
+        """The size and checksums of the bytes; ``whole`` reads all of them, as many at a time as take little memory.
+
+        Raises:
+            ModelError: they cannot be read.
+        """
+        return record_of(self.size, self._part, whole=whole)
+
+    def _part(self, offset: int, size: int) -> Any:
+        """A range of the bytes for reading once: a file is not mapped for it."""
+        with self._lock:
+            if self._file is not None:
+                return self._file.read(offset, size)
+        self.release(0, offset)
+        return self.read(offset, size)
+
+    def _opened(self) -> str | None:
+        """Open the file, and read it unless it is to be mapped; returns why that is not possible."""
         if self.path is None:
             return "no weights are given"
-        if self.path.is_dir():
-            return f"{self._name()} is a folder"
         try:
-            with open(self.path, "rb") as file:
-                return pointer_message(self._name(), file.read(_LARGEST_POINTER))
+            file = HeldFile(self.path)
+            pointer = pointer_message(self._name(), file.read(0, _LARGEST_POINTER))
+            if pointer is None and self.mapped:
+                self._file = file
+            elif pointer is None:
+                self._data = file.read_all()
         except FileNotFoundError:
             return f"{self._name()} does not exist"
-        except OSError as error:
-            return f"{self._name()} cannot be read: {error.strerror or error}"
+        except NotRegularFileError as error:
+            return f"{self._name()} is {error.kind}, not a regular file"
+        except (OSError, ValueError) as error:
+            return f"{self._name()} cannot be read: {getattr(error, 'strerror', None) or error}"
+        return pointer
 
     def _name(self) -> str:
         return "the weights" if self.path is None else self.path.name
 
-    def _map(self) -> np.ndarray:
-        if self.size == 0 or self.path is None:
+    def _load(self) -> np.ndarray:
+        """All bytes, mapped or read. The file is closed: a mapping holds it."""
+        if self._unpickled is not None:
+            file = Weights(self.path, mapped=self.mapped)
+            changed = file.defect or self._unpickled.difference(file.record(whole=False))
+            if changed is not None:
+                raise ModelError(f"{self.path} is not the file that the model was read with: {changed}")
+            self._file, self._unpickled = file._file, None
+            if file._data is not None:
+                return file._data
+        if self._file is None or self.size == 0:
             return np.zeros(0, np.uint8)
-        try:
-            self._mapped = np.memmap(self.path, np.uint8, "r")
-            return self._mapped.view(np.ndarray)
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
+        self._mapping = self._file.map()
+        self._file.close()
+        self._file = None
+        return np.frombuffer(self._mapping, np.uint8)
+
+    def __copy__(self) -> Weights:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Weights:
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: not the mapping, nor the lock."""
-        return {key: value for key, value in vars(self).items() if key not in ("_lock", "_mapped")} | (
-            {} if self.path is None else {"_data": None}
-        )
+        """What is pickled: of a file, what it must be where it is opened again."""
+        data = self._data if self.path is None else None
+        record = self.record(whole=False) if self.path is not None and self.size else None
+        return {"path": self.path, "mapped": self.mapped, "size": self.size, "defect": self.defect, "_data": data, "_unpickled": record}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock(), _mapped=None)
+        vars(self).update(state, _lock=threading.Lock(), _mapping=None, _file=None)
         if self._data is not None:
             self._data.flags.writeable = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WeightsSlice:
     """A range of the bytes of weights; calling it reads them."""
 
@@ -131,6 +176,27 @@ class WeightsSlice:
     def release(self) -> None:
         """The bytes are not needed for now."""
         self.weights.release(self.offset, self.size)
+
+
+_SHARED: WeakValueDictionary[tuple[Path, int, int, int, int], Weights] = WeakValueDictionary()
+_SHARED_LOCK = threading.Lock()
+
+
+def shared_weights(path: Path) -> Weights:
+    """The weights in a file, which all that ask for it share as long as one of them is in use and the file is the same.
+
+    For files of which many tensors are asked for one by one: each Weights has a file open.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return Weights(path)
+    key = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+    with _SHARED_LOCK:
+        found = _SHARED.get(key)
+        if found is None:
+            found = _SHARED[key] = Weights(path)
+        return found
 
 
 def _flat(data: bytes | np.ndarray) -> np.ndarray:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lxml import etree
-
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
 from irexec.io.edges import EDGE_ATTRIBUTES
+from irexec.io.elements import Element, WrittenElement, indented, is_name, is_text
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
 from irexec.io.payload import BackEdgePayload, GraphPayload, InputPayload, LayerPayload, PortPayload
+from irexec.io.record import RecordedFile
 from irexec.io.xml import parsed_elements
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
@@ -30,7 +31,7 @@ def write(model: Model, path: str | Path) -> None:
     """Write a model: ``path`` and the .bin beside it, both or neither.
 
     Both are written to temporary files in the same folder, flushed to the disk and renamed, so that
-    an interrupted write leaves the files that were there whole.
+    an interrupted write leaves the files that were there whole. The .xml has size and checksums of the .bin, see ``Record``.
 
     Raises:
         ModelError: the model cannot be written as XML, or the files cannot be written.
@@ -42,7 +43,8 @@ def write(model: Model, path: str | Path) -> None:
         raise ModelError(f"{target}: cannot be written: .bin is the suffix of the weights beside the .xml")
     try:
         with replacing(target.with_suffix(".bin"), target) as (binary, xml):
-            xml.write(Writer(binary.write).document(model))
+            recorded = RecordedFile(binary)
+            xml.write(Writer(recorded.write).document(model, lambda: recorded.record().attributes))
     except OSError as error:
         raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
 
@@ -66,15 +68,14 @@ class Writer:
         self._offsets: dict[tuple[int, bytes], int] = {}
         self._size = 0
 
-    def document(self, model: Model) -> bytes:
-        """The text of the .xml."""
+    def document(self, model: Model, record: Callable[[], Mapping[str, str]] = dict) -> bytes:
+        """The text of the .xml; ``record`` gives further attributes of <net> once all constants are written."""
         net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
         self._graph(net, model, "of the model")
-        etree.indent(net, space="\t")
-        written: bytes = etree.tostring(net, encoding="utf-8", xml_declaration=False)
-        return b'<?xml version="1.0"?>\n' + written + b"\n"
+        _set(net, record(), "of the model")
+        return f'<?xml version="1.0"?>\n{indented(net)}'.encode()
 
-    def _graph(self, parent: etree._Element, graph: Graph, where: str) -> None:
+    def _graph(self, parent: Element, graph: Graph, where: str) -> None:
         payload = _payload(graph.payload, GraphPayload)
         _set(parent, payload.attributes, where)
         damage = next((problem for problem in graph.problems if problem.severity == "error"), None)
@@ -82,27 +83,30 @@ class Writer:
             line = "" if damage.line is None else f"line {damage.line}: "
             raise ModelError(f"a damaged model cannot be written: {line}{damage.message}")
         _check_ids(graph)
+        # Of the layers and edges of the model itself only the text is held. They stand two levels below its root.
+        kept: Callable[[Element], Element] = partial(WrittenElement, depth=2) if isinstance(graph, Model) else lambda element: element
         layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
-        parent.extend([layers, edges])
+        parent.children += [layers, edges]
         for node in graph.nodes:
-            self._layer(layers, node)
+            layers.children.append(kept(self._layer(node)))
         for ids, attributes in _edges(graph):
-            edges.append(_element("edge", dict(zip(EDGE_ATTRIBUTES, map(str, ids), strict=True)) | dict(attributes), "of an edge"))
-        parent.extend(parsed_elements(payload.elements))
+            edge = _element("edge", dict(zip(EDGE_ATTRIBUTES, map(str, ids), strict=True)) | dict(attributes), "of an edge")
+            edges.children.append(kept(edge))
+        parent.children += parsed_elements(payload.elements)
 
-    def _layer(self, layers: etree._Element, node: Node) -> None:
+    def _layer(self, node: Node) -> Element:
         payload = _payload(node.payload, LayerPayload)
         attributes = {"id": str(node.id), "name": node.name, "type": _written_type(node), "version": node.version}
         layer = _element("layer", attributes | dict(payload.attributes), f"of {node.name!r}")
-        layers.append(layer)
         parts = self._parts(node, payload)
         order = [tag for tag in dict.fromkeys((*payload.layout, *_DEFAULT_LAYOUT, *parts)) if tag in parts]
         for tag in order:
-            layer.extend(parts[tag])
+            layer.children += parts[tag]
+        return layer
 
-    def _parts(self, node: Node, payload: LayerPayload) -> dict[str, list[etree._Element]]:
+    def _parts(self, node: Node, payload: LayerPayload) -> dict[str, list[Element]]:
         """The child elements of a layer by tag."""
-        parts: dict[str, list[etree._Element]] = {}
+        parts: dict[str, list[Element]] = {}
         attributes = self._attributes(node)
         if attributes or "data" in payload.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
@@ -113,7 +117,7 @@ class Writer:
         for name, body in node.bodies.items():
             parts |= self._body(name, body, payload)
         for child in parsed_elements(payload.elements):
-            parts.setdefault(str(child.tag), []).append(child)
+            parts.setdefault(child.tag, []).append(child)
         return parts
 
     def _attributes(self, node: Node) -> dict[str, str]:
@@ -139,9 +143,9 @@ class Writer:
             self._size += constant.size
         return self._offsets[key]
 
-    def _body(self, name: str, body: Body, payload: LayerPayload) -> dict[str, list[etree._Element]]:
+    def _body(self, name: str, body: Body, payload: LayerPayload) -> dict[str, list[Element]]:
         tag, map_tag, back_tag = body_tags(name)
-        parts: dict[str, list[etree._Element]] = {}
+        parts: dict[str, list[Element]] = {}
         if body.port_maps or map_tag in payload.layout:
             parts[map_tag] = [_port_maps(map_tag, body)]
         if body.back_edges or back_tag in payload.layout:
@@ -159,21 +163,21 @@ def _payload(payload: Any, kind: type[_P]) -> _P:
     return payload if isinstance(payload, kind) else kind()
 
 
-def _port_maps(tag: str, body: Body) -> etree._Element:
-    maps = etree.Element(tag)
+def _port_maps(tag: str, body: Body) -> Element:
+    maps = Element(tag, {})
     for entry in body.port_maps:
         ids = {"external_port_id": str(entry.external), "internal_layer_id": str(entry.internal)}
         # OpenVINO writes the axis before the ids and everything else after them.
         axis = {key: text for key, text in entry.attributes.items() if key == "axis"}
-        maps.append(_element(entry.kind, axis | ids | entry.attributes, "of a port map"))
+        maps.children.append(_element(entry.kind, axis | ids | entry.attributes, "of a port map"))
     return maps
 
 
-def _back_edges(tag: str, body: Body) -> etree._Element:
-    edges = etree.Element(tag)
+def _back_edges(tag: str, body: Body) -> Element:
+    edges = Element(tag, {})
     for edge in body.back_edges:
         ids = {"from-layer": str(edge.source), "to-layer": str(edge.target)}
-        edges.append(_element("edge", ids | dict(_payload(edge.payload, BackEdgePayload).attributes), "of a back edge"))
+        edges.children.append(_element("edge", ids | dict(_payload(edge.payload, BackEdgePayload).attributes), "of a back edge"))
     return edges
 
 
@@ -224,33 +228,35 @@ def _output_id(value: Value) -> int:
     return len(value.node.ports) + value.index if value.port is None else value.port
 
 
-def _ports(tag: str, payload: LayerPayload, ports: Iterable[etree._Element]) -> etree._Element:
+def _ports(tag: str, payload: LayerPayload, ports: Iterable[Element]) -> Element:
     element = _element(tag, payload.parts.get(tag, {}), f"of {tag}")
-    element.extend(list(ports))
+    element.children += ports
     return element
 
 
-def _input(index: int, port: Input) -> etree._Element:
+def _input(index: int, port: Input) -> Element:
     fact = port.fact if port.fact is not None or port.source is None else port.source.fact
     number = index if port.port is None else port.port
     return _port(number, fact, _payload(port.payload, InputPayload), {}, is_new=port.port is None)
 
 
-def _output(value: Value) -> etree._Element:
+def _output(value: Value) -> Element:
     names = {"names": encode_names(value.names)} if value.names else {}
     return _port(_output_id(value), value.fact, _payload(value.payload, PortPayload), names, is_new=value.port is None)
 
 
-def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> etree._Element:
+def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> Element:
     precision = _precision(None if fact is None else fact.element, payload.attributes.get("precision"), is_new)
     port = _element("port", {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision, f"of port {number}")
     for size in (fact.shape if fact is not None else None) or ():
-        etree.SubElement(port, "dim").text = str(size) if isinstance(size, int) else "-1"
-    port.extend(parsed_elements(payload.elements))
+        dim = Element("dim", {})
+        dim.text = str(size) if isinstance(size, int) else "-1"
+        port.children.append(dim)
+    port.children += parsed_elements(payload.elements)
     return port
 
 
-def _precision(element: Element | None, written: str | None, is_new: bool) -> dict[str, str]:
+def _precision(element: ElementType | None, written: str | None, is_new: bool) -> dict[str, str]:
     """The precision attribute: as written where that still agrees with the element type."""
     if written is not None and named_element(written) is element:
         return {"precision": written}
@@ -259,15 +265,14 @@ def _precision(element: Element | None, written: str | None, is_new: bool) -> di
     return {"precision": element.precision}
 
 
-def _element(tag: str, attributes: Mapping[str, str], where: str) -> etree._Element:
-    element = etree.Element(tag)
+def _element(tag: str, attributes: Mapping[str, str], where: str) -> Element:
+    element = Element(tag, {})
     _set(element, attributes, where)
     return element
 
 
-def _set(element: etree._Element, attributes: Mapping[str, str], where: str) -> None:
+def _set(element: Element, attributes: Mapping[str, str], where: str) -> None:
     for key, text in attributes.items():
-        try:
-            element.set(key, text)
-        except ValueError:
-            raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot contain") from None
+        if not (is_name(key) and is_text(text)):
+            raise ModelError(f"{key[:60]!r} {where}, {text[:60]!r}, has characters that XML cannot contain")
+        element.attributes[key] = text

@@ -1,128 +1,228 @@
-"""XML that is not trusted, parsed in bounded time and memory.
+"""XML that is not trusted, parsed in one pass: time linear in the file, and memory for one layer at a time.
 
-Document types are refused before the parser sees them, and with them every entity; the parser is given
-the encoding, so that it cannot see other characters than the check did. Nothing is ever fetched. The
-depth of elements is limited, whatever the parser allows; lines are exact however long the file is, which
-libxml2's own 16 bits are not.
+lxml reports what it parses as events, so that no tree is built. Document types are refused where they start, and with them
+every entity; nothing is ever fetched. The parser is told the encoding, the depth of elements is limited, and lines are exact
+however long the file is, which libxml2's own 16 bits are not. Prefixes of names have no meaning, as in OpenVINO's own reader:
+names are as they are written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lxml import etree
 
 from irexec.errors import ModelError
+from irexec.io.elements import Element
+from irexec.io.tag_lines import tag_lines
 
-_MARKUP = re.compile(rb"<(?:!--.*?--|\?.*?\?|!\[CDATA\[.*?\]\]|([^/!?]))", re.DOTALL)
-_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
-_DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
-_ENCODINGS = {b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin-1"}
-_LINE_LIMIT = 65535
+_DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
+_ENCODINGS = {
+    b"utf-8": "utf-8", b"utf8": "utf-8", b"us-ascii": "us-ascii", b"ascii": "us-ascii",
+    b"iso-8859-1": "iso-8859-1", b"latin-1": "iso-8859-1",
+}  # fmt: skip
+_MARKS = (b"\xfe\xff", b"\xff\xfe")
 # Bodies add three levels each, and the reader allows 64 of them.
 DEEPEST_ELEMENT = 512
-# For text that this module has made of a checked document.
-_OWN_TEXT = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+LARGEST_TAG = 1 << 25
+_PIECE = 1 << 20
+_XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
+_WRITTEN_TAG = re.compile(r"<[^>]*>")
+_WRITTEN_TEXT = re.compile(r'"[^"]*"')
+_PREFIX = re.compile(r"[<\s]([^\s:=/]+):[^\s:=/]")
+# libxml2's codes of a file that ends too early: there is none, there is no tag, it ends in a tag, it ends in an element.
+_EMPTY, _ENDED = frozenset((1, 4)), frozenset((73, 77))
+
+Reader = Callable[[Element], None]
+Progress = Callable[[float], None]
 
 
-class Document:
-    """A parsed file: its root element and the line of every element."""
+def parse(
+    data: bytes, name: str, opened: Reader | None = None, parts: Mapping[str, Reader] | None = None, progress: Progress | None = None
+) -> Element:
+    """Parse a file.
 
-    def __init__(self, data: bytes, name: str) -> None:
-        self.name = name
-        parser = etree.XMLParser(
-            encoding=_encoding(data, name),
-            resolve_entities=False,
-            no_network=True,
-            load_dtd=False,
-            dtd_validation=False,
-            huge_tree=True,
-            remove_comments=True,
-            remove_pis=True,
-        )
-        try:
-            self.root = etree.fromstring(data, parser)
-        except etree.XMLSyntaxError as error:
-            raise ModelError(f"{name}: not well-formed XML: {error.msg}") from None
-        if self.root.xpath(f"boolean({'/*' * (DEEPEST_ELEMENT + 1)})"):
-            raise ModelError(f"{name}: elements are nested more than {DEEPEST_ELEMENT} deep")
-        info: Any = self.root.getroottree().docinfo
-        if info.doctype:
-            raise ModelError(f"{name}: has a document type, which IR never has")
-        self._lines = _exact_lines(data, self.root)
+    Args:
+        data: the file.
+        name: what messages call it.
+        opened: is given the root as soon as its attributes are known.
+        parts: functions by the tag of a child of the root; each is given the children of that element one after the other, as
+            soon as they are complete, and they are not kept.
+        progress: is called with each part of the file that is done, as a fraction of it.
 
-    def line(self, element: etree._Element) -> int | None:
-        """The line on which the element starts."""
-        line: Any = element.sourceline if self._lines is None else self._lines.get(element)
-        return None if line is None else int(line)
+    Returns:
+        The root, with all elements but those that ``parts`` has taken.
 
-
-def attributes_of(element: etree._Element, *without: str) -> dict[str, str]:
-    """The attributes of an element in the order in which they are written, except those named."""
-    return {str(key): str(text) for key, text in element.attrib.items() if key not in without}
-
-
-def attributes_by_tag(parent: etree._Element, *tags: str) -> dict[str, dict[str, str]]:
-    """The attributes of the children with these tags, where they have any."""
-    return {tag: attributes_of(child) for tag in tags for child in parent.iterchildren(tag) if child.attrib}
+    Raises:
+        ModelError: the file is not well-formed, has a document type, is not in UTF-8, ASCII or Latin-1, or is nested too deeply.
+    """
+    target = _Target(data, name, opened, parts or {})
+    # The stubs know neither targets that have not all events nor "internal": only entities that the file declares, which is refused.
+    options: dict[str, Any] = {"target": target, "resolve_entities": "internal"}
+    parser = etree.XMLParser(encoding=_encoding(data, name), no_network=True, load_dtd=False, huge_tree=True, **options)
+    try:
+        for first in range(0, len(data), _PIECE):
+            parser.feed(data[first : first + _PIECE])
+            target.fed(min(first + _PIECE, len(data)))
+            if progress is not None:
+                progress(min(_PIECE, len(data) - first) / len(data))
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise ModelError(target.not_well_formed(error)) from None
+    if target.root is None:
+        raise ModelError(f"{name}: contains no XML element")
+    return target.root
 
 
-def element_texts(elements: Iterable[etree._Element]) -> tuple[str, ...]:
-    """The XML text of each element."""
-    return tuple(etree.tostring(element, encoding="unicode", with_tail=False) for element in elements)
+class _Target:
+    """Builds elements from the events of lxml's parser, whose names the methods have.
 
+    Attributes:
+        root: the first element, once its start was read.
+    """
 
-def parsed_elements(texts: Iterable[str]) -> Iterator[etree._Element]:
-    """The elements of ``element_texts``, without white space between elements, so that the writer can indent them."""
-    for text in texts:
-        root = etree.fromstring(text, _OWN_TEXT)
-        for element in root.iter():
-            if element.tail is not None and not element.tail.strip():
-                element.tail = None
-            if len(element) and element.text is not None and not element.text.strip():
-                element.text = None
-        yield root
+    def __init__(self, data: bytes, name: str, opened: Reader | None, parts: Mapping[str, Reader]) -> None:
+        self._name, self._opened, self._parts = name, opened, parts
+        self._lines = tag_lines(data)
+        self.root: Element | None = None
+        self._path: list[Element] = []
+        self._texts: list[str] = []
+        self._prefixes = {_XML_NAMESPACE: "xml:"}
+        self._has_prefixes = b"xmlns" in data or b"xml:" in data
+        # Of the children of the root's child that is open now, if they are not kept.
+        self._reader: Reader | None = None
+        # Up to where the parser was given the file at the last event, and now.
+        self._event, self._fed = 0, 0
 
+    def fed(self, end: int) -> None:
+        """The parser has been given the file up to ``end``."""
+        self._fed = end
+        if end - self._event > LARGEST_TAG:
+            raise ModelError(f"{self._name}: a tag, text or comment is longer than {LARGEST_TAG >> 20} MiB")
 
-def element_rows(texts: Iterable[str]) -> list[tuple[str, dict[str, str], str, int]]:
-    """Tag, attributes, text and number of children of every element, in the order of the document; white space does not count."""
-    return [
-        (str(element.tag), attributes_of(element), (element.text or "").strip(), len(element))
-        for text in texts
-        for element in etree.fromstring(text, _OWN_TEXT).iter()
-    ]
+    def start(self, tag: str, attributes: Mapping[str, str], namespaces: Mapping[str | None, str] | None = None) -> None:
+        # lxml has one empty mapping for all elements without attributes.
+        given = dict(attributes) if attributes else {}
+        if self._has_prefixes:
+            tag, given = self._as_written(tag, given, namespaces or {})
+        element = Element(tag, given, next(self._lines))
+        self._event = self._fed
+        path = self._path
+        if self._texts:
+            self._take_text(path[-1])
+        if path:
+            path[-1].children.append(element)
+        path.append(element)
+        if len(path) == 1:
+            self.root = element
+            if self._opened is not None:
+                self._opened(element)
+        elif len(path) == 2:
+            self._reader = self._parts.get(tag)
+        elif len(path) > DEEPEST_ELEMENT:
+            raise ModelError(f"{self._name}, line {element.line}: elements are nested more than {DEEPEST_ELEMENT} deep")
+
+    def end(self, tag: str) -> None:
+        element = self._path.pop()
+        self._event = self._fed
+        if self._texts:
+            if element.children:
+                self._take_text(element)
+            else:
+                element.text = "".join(self._texts)
+                self._texts.clear()
+        if self._reader is not None:
+            if len(self._path) == 2:
+                self._path[1].children.clear()
+                self._reader(element)
+            elif len(self._path) == 1:
+                self._reader = None
+
+    def data(self, text: str) -> None:
+        self._texts.append(text)
+
+    def doctype(self, *_: object) -> None:
+        raise ModelError(f"{self._name}: has a document type, which IR never has")
+
+    def close(self) -> None:
+        """Nothing is left to do at the end of the file."""
+
+    def _as_written(self, tag: str, attributes: dict[str, str], namespaces: Mapping[str | None, str]) -> tuple[str, dict[str, str]]:
+        """Names with their prefixes, and the declarations of these, which lxml takes apart."""
+        declared = {}
+        for prefix, uri in namespaces.items():
+            self._prefixes[uri] = f"{prefix}:" if prefix else ""
+            declared[f"xmlns:{prefix}" if prefix else "xmlns"] = uri
+        return self._written(tag), declared | {self._written(key): text for key, text in attributes.items()}
+
+    def _written(self, name: str) -> str:
+        if name[0] != "{":
+            return name
+        uri, _, local = name[1:].rpartition("}")
+        return self._prefixes.get(uri, "") + local
+
+    def _take_text(self, inside: Element) -> None:
+        """Put the characters since the last tag where they belong; white space between elements does not count."""
+        text = "".join(self._texts)
+        self._texts.clear()
+        if text.isspace():
+            return
+        if inside.children:
+            inside.children[-1].tail = text
+        else:
+            inside.text = text
+
+    def not_well_formed(self, error: Any) -> str:
+        """What a message says of an error of the parser."""
+        if self.root is None and error.code in _EMPTY:
+            return f"{self._name}: contains no XML element"
+        if error.code in _ENDED and self._path:
+            return f"{self._name}: not well-formed XML: the file ends inside <{self._path[-1].tag[:40]}>"
+        reason = str(error.msg).rsplit(", line ", 1)[0]
+        return f"{self._name}, line {error.lineno}: not well-formed XML: {reason}"
 
 
 def _encoding(data: bytes, name: str) -> str:
-    """The encoding of a file that has no document type; raises ModelError for one that has."""
-    declared = _DECLARED.match(data)
-    if data[:2] in (b"\xfe\xff", b"\xff\xfe") or (declared and declared[1].lower() not in _ENCODINGS):
+    """The encoding of a file; raises ModelError where it cannot be XML in one of those that are read."""
+    start = data[:1024].removeprefix(b"\xef\xbb\xbf")
+    declared = _DECLARED.match(start)
+    encoding = _ENCODINGS.get(declared[1].lower() if declared else b"utf-8")
+    if start[:2] in _MARKS or encoding is None:
         raise ModelError(f"{name}: IR is written in UTF-8, this file is not")
-    if b"\0" in data[:4]:
-        raise ModelError(f"{name}: not XML in UTF-8: it starts with {data[:20]!r}")
-    prolog = _PROLOG.match(data)
-    rest = data[prolog.end() if prolog else 0 :][:64]
-    if rest[:2] == b"<!":
-        raise ModelError(f"{name}: has a document type, which IR never has")
-    if not rest.startswith(b"<"):
-        raise ModelError(f"{name}: not XML: it starts with {rest[:20]!r}" if rest else f"{name}: contains no XML element")
-    return declared[1].decode("ascii") if declared else "utf-8"
+    if b"\0" in start[:4]:
+        raise ModelError(f"{name}: not XML in UTF-8: it starts with {start[:20]!r}")
+    text = start.lstrip()
+    if text and not text.startswith(b"<"):
+        raise ModelError(f"{name}: not XML: it starts with {text[:20]!r}")
+    return encoding
 
 
-def _exact_lines(data: bytes, root: etree._Element) -> dict[etree._Element, int] | None:
-    """Lines by element where libxml2's own may have run into its limit; None where they are exact."""
-    if data.count(b"\n") < _LINE_LIMIT:
-        return None
-    elements = (element for element in root.iter() if isinstance(element.tag, str))
-    return dict(zip(elements, _tag_lines(data), strict=False))
+def _prefixes(text: str) -> list[str]:
+    """The prefixes of names in a text that this package has made: "<" and ">" are those of tags, and '"' in a tag quotes an attribute."""
+    if ":" not in text:
+        return []
+    names = [_WRITTEN_TEXT.sub("", tag) for tag in _WRITTEN_TAG.findall(text)]
+    return sorted({prefix for each in names for prefix in _PREFIX.findall(each)} - {"xml", "xmlns"})
 
 
-def _tag_lines(data: bytes) -> Iterator[int]:
-    line, seen = 1, 0
-    for found in _MARKUP.finditer(data):
-        if found[1] is not None:
-            line += data.count(b"\n", seen, found.start())
-            seen = found.start()
-            yield line
+def parsed_elements(texts: tuple[str, ...]) -> Iterator[Element]:
+    """The elements of texts that this package has made of a checked document."""
+    for text in texts:
+        prefixes = _prefixes(text)
+        if prefixes:
+            # They are declared outside of the element.
+            declared = " ".join(f'xmlns:{prefix}="{prefix}"' for prefix in prefixes)
+            yield parse(f"<x {declared}>{text}</x>".encode(), "an element").children[0]
+        else:
+            yield parse(text.encode(), "an element")
+
+
+def element_rows(texts: tuple[str, ...]) -> list[tuple[str, Mapping[str, str], str, int]]:
+    """Tag, attributes, text and number of children of every element, in the order of the document; white space does not count."""
+    return [
+        (element.tag, element.attributes, element.text.strip(), len(element.children))
+        for root in parsed_elements(texts)
+        for element in root.walk()
+    ]

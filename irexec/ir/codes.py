@@ -119,6 +119,12 @@ NO_WEIGHTS_FILE = _code(
     '<data element_type="f32" shape="8, 3" offset="0" size="96"/>',
     "Put the .bin beside the .xml under the same name, or give it with --bin. git lfs pull replaces a Git LFS pointer by the file.",
 )
+CHANGED_BIN = _code(
+    "IR023", "error", "changed .bin",
+    "the .bin is not the one that was written with the .xml: one of the two files has been replaced or changed since",
+    '<net name="m" version="11" bin_size="24376" bin_sample="5f1c88a0" bin_crc32="5f1c88a0"/>',
+    "Restore the pair, or convert the model again. If the change is intended, delete bin_size, bin_sample and bin_crc32 of <net>.",
+)
 BAD_PORT_MAP = _code(
     "IR030", "error", "incomplete port map",
     "a number of a port map entry is missing or invalid, or the entry is not an <input> or <output>",

@@ -11,9 +11,10 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.dtypes.packing import packed_size, unpack
 from irexec.errors import ModelError, OpError
+from irexec.ir.dims import HIGHEST_RANK
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Bytes:
     """The packed bytes of a constant that is in memory, as ``Constant.fetch``; it can be pickled."""
 
@@ -24,7 +25,7 @@ class Bytes:
         return self.data
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Constant:
     """Packed bytes of an element type and shape, fetched only when asked for.
 
@@ -108,12 +109,14 @@ def constant_blocks(constant: Constant, block: int = 1 << 17) -> Iterator[np.nda
 
 
 def size_problem(constant: Constant) -> str | None:
-    """What is wrong with the declared number of bytes; None if nothing is.
+    """What is wrong with the declared shape or number of bytes; None if nothing is.
 
     The size of strings follows from their bytes. A constant without elements may have one byte:
     OpenVINO 2026.4.1 writes it so unless the constant was made of a tensor.
     """
     element = constant.element
+    if len(constant.shape) > HIGHEST_RANK:
+        return f"has rank {len(constant.shape)}, and at most {HIGHEST_RANK} are possible"
     if element.kind == "string":
         return None
     needed = packed_size(element, constant.count)

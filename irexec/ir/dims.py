@@ -6,7 +6,8 @@ or None where even the rank is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -157,6 +158,14 @@ PartialShape = Shape | None
 
 ANY = Dim()
 
+LARGEST_SIZE = (1 << 63) - 1
+"""The largest size that IR, OpenVINO and NumPy have."""
+HIGHEST_RANK = 64
+"""The maximum number of axes of an array of NumPy."""
+
+# Bytes of an element of the widest carriers.
+_LARGEST_ITEM = 8
+
 
 def low(size: Size) -> int:
     """The minimum of ``size``."""
@@ -286,6 +295,13 @@ def join_shapes(a: PartialShape, b: PartialShape) -> PartialShape:
     return tuple(join(x, y) for x, y in zip(a, b, strict=True))
 
 
+def contradict(a: PartialShape, b: PartialShape) -> bool:
+    """Whether no tensor can have both shapes."""
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or not all(map(may_equal, a, b))
+
+
 def widen_shapes(before: PartialShape, after: PartialShape, attempt: int) -> PartialShape:
     """What holds of a loop's state in every iteration, from its shape before and after one.
 
@@ -311,6 +327,28 @@ def broadcastable_to(shape: Shape, target: Shape) -> bool:
         return False
     tail = target[len(target) - len(shape) :]
     return all(may_equal(a, 1) or may_equal(a, b) for a, b in zip(shape, tail, strict=True))
+
+
+def check_sizes(shape: PartialShape) -> None:
+    """Raise OpError for a shape that no tensor has: a size is negative, or larger than any size can be, or there are too many.
+
+    NumPy has no empty array either whose other sizes are those of a tensor beyond 64 bits.
+    """
+    if shape is not None and len(shape) > HIGHEST_RANK:
+        raise OpError(f"the result would have rank {len(shape)}, and at most {HIGHEST_RANK} are possible")
+    for size in shape or ():
+        top = high(size)
+        if top is not None and top < 0:
+            raise OpError(f"the result would have shape {shape_text(shape)}, of which size {size} is negative")
+        if low(size) > LARGEST_SIZE:
+            raise OpError(f"the result would have shape {shape_text(shape)}, of which size {size} is larger than 2**63 - 1")
+    if shape is not None and 0 in shape and not has_room(tuple(map(low, shape))):
+        raise OpError(f"the result would have shape {shape_text(shape)}, empty, but with other sizes that are too large for an array")
+
+
+def has_room(shape: Sequence[int]) -> bool:
+    """Whether NumPy has arrays of the shape for elements of any size; it refuses empty ones whose other axes are too long, too."""
+    return math.prod(max(size, 1) for size in shape) <= LARGEST_SIZE // _LARGEST_ITEM
 
 
 def is_static(shape: PartialShape) -> TypeGuard[tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from irexec.dtypes.elements import Element, element_of
 from irexec.errors import OpError, check
 from irexec.ir.dims import Dim, PartialShape, Shape, Size, admits, is_static, may_equal, shape_text
+from irexec.ir.integers import integers, integers_or_bounds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Fact:
     """Element type, partial shape and, where known, the value itself.
 
@@ -55,25 +57,40 @@ class Fact:
         return np.dtype(self.element.carrier)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of an array; raises ValueError if the shape or the element type is not known."""
+        return math.prod(self.static_shape) * self.dtype.itemsize
+
+    @property
+    def known_nbytes(self) -> int:
+        """Bytes of an array; 0 if the shape or the element type is not known."""
+        return self.nbytes if is_static(self.shape) and self.element is not None else 0
+
+    @property
+    def addressed_bytes(self) -> int:
+        """Bytes that NumPy must be able to address for an array, in which it counts an axis of size 0 as 1; 0 if they are not known."""
+        if not is_static(self.shape) or self.element is None:
+            return 0
+        return math.prod(max(1, size) for size in self.shape) * self.dtype.itemsize
+
+    @property
     def known(self) -> np.ndarray | None:
         """The value if every element of it is known, else None."""
         if self.value is None or (self.value.dtype == object and self.element is not None and self.element.kind != "string"):
             return None
         return self.value
 
-    def sizes(self) -> tuple[Size, ...] | None:
-        """The value of an integer tensor, flattened, as int | Dim; None if unknown."""
-        if self.value is None:
-            return None
-        return tuple(v if not isinstance(v, np.generic) else int(v) for v in self.value.ravel().tolist())
+    def sizes(self, what: str = "the value") -> tuple[Size, ...] | None:
+        """The value of an integer tensor, flattened, as int | Dim; None if unknown. ``what`` names it in the OpError of other values."""
+        return None if self.value is None else integers_or_bounds(self.value, what)
 
-    def ints(self) -> tuple[int, ...] | None:
-        """The value of an integer tensor, flattened, if every element is known, else None."""
-        return None if self.known is None else tuple(int(v) for v in self.known.ravel().tolist())
+    def ints(self, what: str = "the value") -> tuple[int, ...] | None:
+        """The value of an integer tensor, flattened, if every element is known, else None; ``what`` names it as for ``sizes``."""
+        return None if self.known is None else integers(self.known, what)
 
     def scalar(self, what: str) -> int | None:
         """The value of a one-element integer tensor; None if unknown; ``what`` names it in the OpError."""
-        values = self.ints()
+        values = self.ints(what)
         if values is None:
             return None
         check(len(values) == 1, f"{what} has {len(values)} elements, expected 1")

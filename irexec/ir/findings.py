@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from irexec.ir.codes import CODES, Severity
+from irexec.messages import sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong, or unusual, in a model.
 
@@ -18,7 +19,7 @@ class Finding:
         layer_id, layer_name, layer_type: the layer; None where the finding is that of the whole model.
         port: the id of the port, as written.
         line: the XML line.
-        message: one sentence with the values.
+        message: one sentence with the values; names in it are cut where they are very long.
     """
 
     code: str
@@ -29,6 +30,17 @@ class Finding:
     port: int | None
     line: int | None
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", sentence(self.message))
+
+    def at(self, file: str = "") -> str:
+        """Where it is, as messages say it: the file, the XML line and the layer, as far as they are known."""
+        line = "" if self.line is None else f"line {self.line}"
+        number = "" if self.layer_id is None else f"{self.layer_id} "
+        kind = f" ({self.layer_type})" if self.layer_type else ""
+        layer = "" if self.layer_name is None else f"layer {number}{self.layer_name!r}{kind}"
+        return ", ".join(part for part in (file, line, layer) if part)
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as the JSON format has it."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant
@@ -22,7 +22,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Value:
     """One output port of a node: a tensor of the graph.
 
@@ -49,7 +49,7 @@ class Value:
         return f"<Value {self.node.name!r}:{self.index} {self.fact or ''}>"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Input:
     """One input port of a node.
 
@@ -69,7 +69,7 @@ class Input:
         return f"<Input from {self.source or 'nothing'}>"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Node:
     """One layer.
 
@@ -130,9 +130,13 @@ class Node:
         fresh.outputs = [replace(value, node=fresh, names=list(value.names)) for value in self.outputs]
         return fresh
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> list[Any]:
         """What is pickled: definitions of operations are found again where the node is used."""
-        return vars(self) | {"typed": None}
+        return [None if each.name == "typed" else getattr(self, each.name) for each in fields(self)]
+
+    def __setstate__(self, saved: list[Any]) -> None:
+        for each, value in zip(fields(self), saved, strict=True):
+            setattr(self, each.name, value)
 
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"
@@ -174,10 +178,12 @@ class Graph:
 
     def walk(self) -> Iterator[Node]:
         """Every node, those of bodies after the node that has them."""
-        for node in self.nodes:
+        waiting = self.nodes[::-1]
+        while waiting:
+            node = waiting.pop()
             yield node
-            for body in node.bodies.values():
-                yield from body.graph.walk()
+            for body in reversed(node.bodies.values()):
+                waiting += reversed(body.graph.nodes)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and pickled: nodes without edges, and the edges as indices, so that nothing recurses along them."""
@@ -196,7 +202,7 @@ class Graph:
         return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PortMap:
     """One entry of a body's port_map.
 
@@ -215,7 +221,7 @@ class PortMap:
     line: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BackEdge:
     """``source`` (a Result of the body) is passed to ``target`` (a Parameter) of the next iteration; layer ids.
 
@@ -228,7 +234,7 @@ class BackEdge:
     payload: Any = field(default=None, compare=False)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Body:
     """A graph inside a node, and how it is connected to the node's ports."""
 
@@ -241,6 +247,12 @@ class Body:
         return Body(copy.copy(self.graph), list(self.port_maps), list(self.back_edges))
 
 
+class BinCheck(Protocol):
+    """Compares a .bin with what the .xml says of it."""
+
+    def __call__(self, *, whole: bool) -> list[Finding]: ...
+
+
 @dataclass(eq=False, repr=False)
 class Model(Graph):
     """A whole IR.
@@ -250,12 +262,15 @@ class Model(Graph):
         path: the .xml it was read from.
         bin_path: the .bin with its weights, if there is one.
         bin_size: its number of bytes.
+        check_bin: gives the finding that the .bin is not the one that was written with the .xml, if so; None where the .xml does not say.
+            With ``whole=True`` all bytes of the .bin are read, which may raise ModelError.
     """
 
     version: int = 11
     path: Path | None = None
     bin_path: Path | None = None
     bin_size: int = 0
+    check_bin: BinCheck | None = None
 
     def __repr__(self) -> str:
         """One line: the name, the number of layers, the first inputs and outputs as they are declared."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import SupportsIndex, TypeAlias
 
 from irexec.errors import OpError
-from irexec.ir.dims import ANY, Dim, PartialShape, Size, span
+from irexec.ir.dims import ANY, LARGEST_SIZE, Dim, PartialShape, Size, span
 
 SizeLike: TypeAlias = SupportsIndex | Dim | str | tuple[int | None, int | None] | None
 """A size as users give it: an int (-1: any), a Dim, None (any), text such as "2..5", or bounds such as (2, 5)."""
@@ -71,7 +71,7 @@ def _as_size(size: SizeLike) -> Size:
         raise OpError(f"{size!r} is not a size (an int, None, text such as '2..5' or a tuple of bounds)") from None
     if value < -1:
         raise OpError(f"{value} is not a size")
-    return ANY if value == -1 else value
+    return ANY if value == -1 else _fitting(value, value, str(value))
 
 
 def _bounds(bounds: tuple[int | None, int | None]) -> Size:
@@ -81,7 +81,7 @@ def _bounds(bounds: tuple[int | None, int | None]) -> Size:
     lo, hi = (None if value is None else operator.index(value) for value in values)
     if (lo or 0) < 0 or (hi is not None and hi < (lo or 0)):
         raise OpError(f"{bounds!r} is not a size: the minimum is negative or above the maximum")
-    return span(lo or 0, hi)
+    return _fitting(lo or 0, hi, repr(bounds))
 
 
 def _size(text: str) -> Size:
@@ -91,10 +91,17 @@ def _size(text: str) -> Size:
     if found is None or len(text) > _LONGEST_SIZE:
         raise OpError(f"{text.strip()!r} is not a size (a number, ?, or lo..hi)")
     if found["one"]:
-        return int(found["one"])
+        return _fitting(int(found["one"]), int(found["one"]), text.strip())
     lo, hi = int(found["lo"] or 0), int(found["hi"]) if found["hi"] else None
     if hi is not None and hi < lo:
         raise OpError(f"{text.strip()!r} is not a size: its minimum is above its maximum")
+    return _fitting(lo, hi, text.strip())
+
+
+def _fitting(lo: int, hi: int | None, text: str) -> Size:
+    """The size between lo and hi; ``text`` is what the user wrote."""
+    if max(lo, hi or 0) > LARGEST_SIZE:
+        raise OpError(f"{text} is not a size: the largest is 2**63 - 1")
     return span(lo, hi)
 
 
@@ -108,6 +115,7 @@ def write_shape(shape: PartialShape) -> str:
 def _size_text(size: Size) -> str:
     if isinstance(size, int):
         return str(size)
-    if size.hi is None:
+    if size.hi is None or size.hi > LARGEST_SIZE:
+        # Bounds of a product may be beyond what a size can be, and could not be read again.
         return "?" if size.lo == 0 else f"{size.lo}.."
     return f"{size.lo}..{size.hi}" if size.lo else f"..{size.hi}"

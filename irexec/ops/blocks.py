@@ -12,6 +12,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, exact_quotient, high, low, may_equal
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.patches import fold, unfold
 from irexec.reference.windows import SlidingWindows
 from irexec.schema.attributes import NonNegatives, Positives
@@ -22,10 +23,6 @@ from irexec.schema.windows import check_list, known_sizes, per_axis, resolve_pad
 Vector = Annotated[IntegerTensor, Rank(1)]
 
 
-def _ints(array: np.ndarray) -> list[int]:
-    return [int(value) for value in array.ravel().tolist()]
-
-
 @op("SpaceToBatch", since=2)
 def space_to_batch_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, pads_begin: Vector, pads_end: Vector) -> np.ndarray:
     """``data``, padded by zeros, with blocks of every axis but the first moved into the batch.
@@ -33,8 +30,8 @@ def space_to_batch_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector
     ``block_shape`` and the pads have one value for each axis; those of the batch are 1 and 0.
     Source: SpaceToBatch-2.
     """
-    blocks = _ints(block_shape)[1:]
-    padded = np.pad(data, list(zip(_ints(pads_begin), _ints(pads_end), strict=True)))
+    blocks = integers(block_shape, "block_shape")[1:]
+    padded = np.pad(data, list(zip(integers(pads_begin, "pads_begin"), integers(pads_end, "pads_end"), strict=True)))
     batch, *sizes = padded.shape
     outer = [size // block for size, block in zip(sizes, blocks, strict=True)]
     split = padded.reshape(batch, *(part for pair in zip(outer, blocks, strict=True) for part in pair))
@@ -46,14 +43,14 @@ def space_to_batch_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector
 @op("BatchToSpace", since=2, view=True)
 def batch_to_space_2(data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, crops_begin: Vector, crops_end: Vector) -> np.ndarray:
     """Blocks of the batch laid out along every other axis, and cropped: SpaceToBatch undone. Source: BatchToSpace-2."""
-    blocks = _ints(block_shape)[1:]
+    blocks = integers(block_shape, "block_shape")[1:]
     batch, *sizes = data.shape
     split = data.reshape(*blocks, batch // math.prod(blocks), *sizes)
     count = len(blocks)
     order = [count, *(axis for i in range(count) for axis in (count + 1 + i, i))]
     grown = [size * block for size, block in zip(sizes, blocks, strict=True)]
     whole = split.transpose(order).reshape(batch // math.prod(blocks), *grown)
-    crops = zip(whole.shape, _ints(crops_begin), _ints(crops_end), strict=True)
+    crops = zip(whole.shape, integers(crops_begin, "crops_begin"), integers(crops_end, "crops_end"), strict=True)
     return whole[tuple(slice(begin, size - end) for size, begin, end in crops)]
 
 
@@ -61,7 +58,7 @@ def _block_values(data: Fact, given: Sequence[tuple[Fact, str]]) -> list[tuple[i
     """The known values of block_shape and of what is added or cut, checked against the rank of the data."""
     values = []
     for fact, what in given:
-        known = fact.ints()
+        known = fact.ints(what)
         first = 1 if what == "block_shape" else 0
         if known is not None:
             check(len(known) > 0 and known[0] == first, f"{what} {list(known)} must begin with {first}, for the batch")
@@ -191,9 +188,9 @@ def col2im_15(
 
     Source: Col2Im-15.
     """
-    sizes = _ints(output_size)
+    sizes = integers(output_size, "output_size")
     batched = data.reshape(-1 if data.size else 1, *data.shape[-2:]) if data.ndim == 2 else data
-    images = fold(batched, sizes, attributes.windows(sizes, _ints(kernel_size)))
+    images = fold(batched, sizes, attributes.windows(sizes, integers(kernel_size, "kernel_size")))
     return np.ascontiguousarray(images[0] if data.ndim == 2 else images)
 
 
@@ -205,7 +202,7 @@ def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attrib
     if data.shape is None:
         return Fact(data.element, None)
     *batch, depth, count = data.shape
-    kernel, image = kernel_size.ints(), output_size.sizes() or (ANY, ANY)
+    kernel, image = kernel_size.ints("kernel_size"), output_size.sizes("output_size") or (ANY, ANY)
     check(kernel is None or min(kernel) > 0, f"kernel_size {list(kernel or ())} has a value below 1")
     channels = ANY if kernel is None else exact_quotient(depth, math.prod(kernel))
     sizes = [size for size in image if isinstance(size, int)]

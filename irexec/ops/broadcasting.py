@@ -9,6 +9,8 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadcastable_to, low, meet, shape_text
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
+from irexec.reference.limits import check_memory
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, AnyTensor, AxesTensor, IntegerVector
@@ -25,7 +27,7 @@ def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:
 
 
 def _target_shape(target: Fact) -> PartialShape:
-    sizes = target.sizes()
+    sizes = target.sizes("target_shape")
     if sizes is None:
         return open_shape(vector_length(target))
     check(all(low(size) >= 0 for size in sizes if isinstance(size, int)), f"target_shape {list(sizes)} has a negative size")
@@ -40,7 +42,7 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None, 
         return Fact(data.element, target)
     if mode == "explicit":
         check(axes_mapping is not None, "mode explicit needs axes_mapping")
-        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints())
+        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints("axes_mapping"))
     elif mode == "pdpd":
         check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
         _check_explicit(data.shape, target, tuple(range(len(data.shape))))
@@ -86,11 +88,11 @@ def broadcast_1(
     pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes explicit as "none",
     for pdpd, which is not in the specification.
     """
-    target = tuple(int(size) for size in target_shape.ravel().tolist())
+    target = integers(target_shape, "target_shape")
     if mode == "pdpd":
         data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))
     if mode in ("explicit", "none") and axes_mapping is not None:
-        data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
+        data = _explicit(data, integers(axes_mapping, "axes_mapping"), len(target))
     return np.broadcast_to(data, target).copy()
 
 
@@ -111,9 +113,9 @@ def broadcast_3(
 
     Source: Broadcast-3.
     """
-    target = tuple(int(size) for size in target_shape.ravel().tolist())
+    target = integers(target_shape, "target_shape")
     if mode == "explicit" and axes_mapping is not None:
-        data = _explicit(data, tuple(int(axis) for axis in axes_mapping.ravel().tolist()), len(target))
+        data = _explicit(data, integers(axes_mapping, "axes_mapping"), len(target))
     elif mode == "bidirectional":
         target = np.broadcast_shapes(data.shape, target)
     return np.broadcast_to(data, target).copy()
@@ -127,12 +129,12 @@ def _broadcast_3_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None
 @op("Tile", since=1, symbolic=True)
 def tile_1(data: AnyTensor, repeats: IntegerVector) -> np.ndarray:
     """``data`` repeated along its axes; ones are prepended to the shorter of shape and repeats. Source: Tile-1."""
-    return np.tile(data, [max(int(n), 0) for n in repeats.ravel().tolist()])
+    return np.tile(data, [max(n, 0) for n in integers(repeats, "repeats")])
 
 
 @tile_1.shape_rule
 def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
-    times = repeats.sizes()
+    times = repeats.sizes("repeats")
     if data.shape is None:
         return Fact(data.element, None)
     if times is None:
@@ -150,10 +152,11 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: PadMode) -> np.ndarray:
-    pairs = [(int(a), int(b)) for a, b in zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True)]
+    pairs = list(zip(integers(begin, "pads_begin"), integers(end, "pads_end"), strict=True))
     largest = max((max(pair) for pair in pairs), default=0)
     check(largest <= np.iinfo(np.intp).max, f"a pad of {largest} is more than an axis can have")
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    check_memory([size + sum(pair) for size, pair in zip(data.shape, added, strict=True)], data.dtype, "the uncropped data")
     if mode == "constant":
         default = "" if data.dtype == object else np.zeros((), data.dtype)
         padded = np.pad(data, added, mode="constant", constant_values=default if value is None else value.reshape(-1)[0])
@@ -168,7 +171,7 @@ def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str
         unify_elements(data, value)
     if data.shape is None:
         return Fact(data.element, None)
-    begins, ends = begin.sizes(), end.sizes()
+    begins, ends = begin.sizes("pads_begin"), end.sizes("pads_end")
     for pads, what in ((begins, "pads_begin"), (ends, "pads_end")):
         check(pads is None or len(pads) == len(data.shape), f"{what} has {len(pads or ())} elements for data {data}")
     if begins is None or ends is None:

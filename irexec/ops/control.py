@@ -12,6 +12,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join_shapes, low, span, widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
+from irexec.ir.integers import integer
 from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import Runner
 from irexec.schema.inputs import INTEGER_OR_BOOLEAN, SCALAR, AnyTensor, IntegerTensor, Tensor
@@ -282,7 +283,7 @@ def loop_5(trip_count: TripCount, execution_condition: LoopCondition, *inputs: A
     iteration a merged output is its initial value. Source: Loop-5.
     """
     condition = bool(_single(execution_condition, "execution_condition"))
-    return _iterate(body, [trip_count, execution_condition, *inputs], int(_single(trip_count, "trip_count")), condition)
+    return _iterate(body, [trip_count, execution_condition, *inputs], integer(trip_count, "trip_count"), condition)
 
 
 @loop_5.shape_rule

@@ -9,6 +9,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, may_equal
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.convolution import convolve_transposed
 from irexec.schema.axes import MAX_AXES
 from irexec.schema.channels import group_count
@@ -17,7 +18,7 @@ from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.sizes import non_negative
-from irexec.schema.windows import check_list, spatial_rank, spatial_sizes
+from irexec.schema.windows import check_length, spatial_rank, spatial_sizes
 
 OutputShape = Annotated[IntegerTensor, Rank(1)]
 
@@ -68,7 +69,7 @@ def _group_backprop_shape(data: Fact, filter: Fact, output_shape: Fact | None = 
 
 
 def _sizes(output_shape: np.ndarray | None) -> list[int] | None:
-    return None if output_shape is None else [int(size) for size in output_shape]
+    return None if output_shape is None else list(integers(output_shape, "output_shape"))
 
 
 def _shape(
@@ -93,7 +94,8 @@ def _shape(
         check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}")
     batch = ANY if data.shape is None else data.shape[0]
     if output_shape is not None:
-        check_list(given or (), rank, "output_shape")
+        if given is not None:
+            check_length(given, rank, "output_shape")
         return Fact(element, (batch, channels, *(given or (ANY,) * rank)))
     sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, leading)
     return Fact(element, (batch, channels, *attributes.output_sizes(sizes, kernel)))
@@ -101,7 +103,7 @@ def _shape(
 
 def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
     """The sizes of the input, as far as it is known; None if not even their number is."""
-    sizes = output_shape.sizes()
+    sizes = output_shape.sizes("output_shape")
     if sizes is not None:
         return tuple(non_negative(size, "a size of output_shape") for size in sizes)
     if output_shape.shape is None or not isinstance(output_shape.shape[0], int):

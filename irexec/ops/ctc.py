@@ -9,6 +9,7 @@ import numpy as np
 from irexec.dtypes.elements import element
 from irexec.errors import OpError, check
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.reference import ctc
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank
@@ -66,7 +67,7 @@ def ctc_greedy_decoder_seq_len_6(
 
 
 def _blank(index: np.ndarray | None, classes: int) -> int:
-    return classes - 1 if index is None else int(index.reshape(()))
+    return classes - 1 if index is None else integer(index, "index")
 
 
 def _check_lengths(lengths: np.ndarray, maximum: int, name: str) -> None:

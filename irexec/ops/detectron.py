@@ -13,7 +13,8 @@ from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.ops.proposals import TOLERANCE, check_corners
 from irexec.reference.proposals import MAX_LOG_SCALE, areas, as_f32, clip, decode, descending, sides, suppress, zero_unless
-from irexec.reference.roi_points import Boxes, pool_boxes
+from irexec.reference.roi_align import pool_boxes
+from irexec.reference.roi_sampling import Boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, Rank

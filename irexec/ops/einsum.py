@@ -109,6 +109,7 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
     for fact, labels in zip(inputs, parsed.operands, strict=True):
         if fact.shape is None:
             covered_shapes += [None] if ELLIPSIS in labels else []
+            _note_sizes(sizes, {label: ANY for label in labels if label != ELLIPSIS}, equation)
             continue
         _check_rank(labels, fact.shape, equation)
         covered = len(fact.shape) - len(labels) + 1

@@ -9,7 +9,9 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
+from irexec.reference.limits import check_time
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
@@ -21,7 +23,7 @@ Beams = Annotated[NumericTensor, Rank(3)]
 
 
 def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
-    along = normalize_axis(int(axis.reshape(-1)[0]), data.ndim)
+    along = normalize_axis(integer(axis, "axis"), data.ndim)
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[along]
     wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
@@ -213,6 +215,7 @@ def gather_tree_1(
     result = np.full_like(step_ids, end)
     parents = np.broadcast_to(np.arange(beams), (batch, beams))
     for step in reversed(range(time)):
+        check_time()
         within = (step < lengths)[:, None]
         result[step] = np.where(within, np.take_along_axis(step_ids[step], parents, 1), end)
         before = np.take_along_axis(parent_idx[step], parents, 1).astype(np.int64)

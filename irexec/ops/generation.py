@@ -11,6 +11,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer, integers
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, AnyTensor, IntegerScalar, IntegerTensor, IntegerVector, NumericTensor
@@ -101,8 +102,11 @@ def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element)
 
 
 def _one_hot(indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool) -> np.ndarray:
-    size = int(depth.reshape(-1)[0])
+    size = integer(depth, "depth")
     new_axis = normalize_axis(axis, indices.ndim + 1)
+    if indices.size == 0:
+        # Nothing of the depth is computed, which may be more than np.arange has.
+        return np.zeros((*indices.shape[:new_axis], size, *indices.shape[new_axis:]), on.dtype)
     wide = indices.astype(np.int64)
     if wrap:
         wide = np.where(wide < 0, wide + size, wide)
@@ -163,9 +167,9 @@ def eye_9(
     output_type: Element,
 ) -> np.ndarray:
     """Ones on a diagonal, zeros elsewhere, for every batch. Source: Eye-9."""
-    rows, columns, diagonal = (int(x.reshape(-1)[0]) for x in (num_rows, num_columns, diagonal_index))
+    rows, columns, diagonal = integer(num_rows, "num_rows"), integer(num_columns, "num_columns"), integer(diagonal_index, "diagonal_index")
     matrix = np.eye(rows, columns, diagonal, dtype=output_type.carrier)
-    batch = () if batch_shape is None else tuple(int(size) for size in batch_shape.ravel().tolist())
+    batch = () if batch_shape is None else integers(batch_shape, "batch_shape")
     return np.broadcast_to(matrix, (*batch, rows, columns)).copy()
 
 
@@ -174,7 +178,7 @@ def _eye_9_facts(num_rows: Fact, num_columns: Fact, diagonal_index: Fact, batch_
     sizes = [scalar_size(num_rows, "num_rows"), scalar_size(num_columns, "num_columns")]
     if batch_shape is None:
         return Fact(output_type, tuple(sizes))
-    known = batch_shape.sizes()
+    known = batch_shape.sizes("batch_shape")
     what = "a size of batch_shape"
     batch = open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
     return Fact(output_type, None if batch is None else (*batch, *sizes))

@@ -12,6 +12,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.interpolate import ResizeParams, interpolate
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
@@ -117,7 +118,7 @@ def _resized_shape(
 
 
 def _sized(sizes: Fact | None, i: int) -> Size:
-    known = None if sizes is None else sizes.sizes()
+    known = None if sizes is None else sizes.sizes("sizes")
     if known is None:
         return ANY
     size = known[i]
@@ -140,7 +141,9 @@ def scaled_size(size: int, scale: float) -> int:
     """The size times the scale in float32, rounded down, after an addition that undoes the rounding of the scale."""
     if scale == 1 or size >= 1 << 53:
         return size if scale == 1 else math.floor(size * scale)
-    return int(np.float32(size) * (np.float32(scale) + _SCALE_EPSILON))
+    product = np.float32(size) * (np.float32(scale) + _SCALE_EPSILON)
+    check(bool(np.isfinite(product)), f"scale {scale:g} of an axis of {size} gives no size")
+    return int(product)
 
 
 @op("Interpolate", since=1, tolerance=1e-5)
@@ -151,7 +154,7 @@ def interpolate_1(data: NumericTensor, target_spatial_shape: IntegerTensor, *, a
     """
     check(attributes.mode != "area", "mode area is not computed by any implementation")
     axes = normalize_axes(attributes.axes, data.ndim)
-    sizes = [int(size) for size in target_spatial_shape.ravel().tolist()]
+    sizes = integers(target_spatial_shape, "target_spatial_shape")
     return interpolate(attributes.padded(data), attributes.params(axes, data.ndim), axes, sizes)
 
 
@@ -165,18 +168,17 @@ def _interpolate_1_shape(data: Fact, target_spatial_shape: Fact, *, attributes: 
 
 def _axes(axes: Fact | None, data: Fact) -> Sequence[int] | None:
     if axes is not None:
-        return axes.ints()
+        return axes.ints("axes")
     return None if data.shape is None else range(len(data.shape))
 
 
 def _by_sizes_or_scales(data: np.ndarray, attributes: Attributes11, axes: np.ndarray | None, given: np.ndarray) -> np.ndarray:
     """The data resized along the axes, all of them unless given, to values that are sizes or scales."""
     padded = attributes.padded(data)
-    positions = normalize_axes(range(data.ndim) if axes is None else [int(axis) for axis in axes.ravel().tolist()], data.ndim)
-    values = given.ravel().tolist()[: len(positions)]
+    positions = normalize_axes(range(data.ndim) if axes is None else integers(axes, "axes"), data.ndim)
     if not attributes.by_scales:
-        return interpolate(padded, attributes.params, positions, [int(size) for size in values])
-    scales = [float(scale) for scale in values]
+        return interpolate(padded, attributes.params, positions, integers(given, "sizes")[: len(positions)])
+    scales = [float(scale) for scale in given.ravel().tolist()[: len(positions)]]
     sizes = [scaled_size(padded.shape[axis], scale) for axis, scale in zip(positions, scales, strict=True)]
     return interpolate(padded, attributes.params, positions, sizes, scales)
 

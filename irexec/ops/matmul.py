@@ -9,6 +9,7 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NUMERIC, IntegerVector, Rank
@@ -71,7 +72,7 @@ def grouped_matmul_17(mat_a: GroupedMatrices, mat_b: GroupedMatrices, offsets: I
         mat_b = mat_b.swapaxes(1, 2)
     if mat_a.ndim == 3 or offsets is None:
         return np.matmul(mat_a, mat_b)
-    stops = offsets.tolist()
+    stops = integers(offsets, "offsets")
     groups = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
     if mat_b.ndim == 2:
         products = [mat_a[:, rows] @ mat_b[rows] for rows in groups]
@@ -104,7 +105,7 @@ def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = No
 
 
 def _check_offsets(offsets: Fact | None, tokens: Size) -> None:
-    stops = None if offsets is None else offsets.ints()
+    stops = None if offsets is None else offsets.ints("offsets")
     if stops is None:
         return
     ascending = all(a <= b for a, b in zip((0, *stops), stops, strict=False))

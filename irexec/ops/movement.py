@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Annotated, Literal
 
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Size, at_least, exact_quotient, high, low, may_equal, meet, shape_text
+from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import EveryOutput, Fact
+from irexec.ir.integers import integer, integers
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.element_checks import unify_elements
@@ -21,7 +23,7 @@ from irexec.schema.sizes import open_shape, vector_length
 @op("Transpose", since=1, symbolic=True, view=True)
 def transpose_1(data: AnyTensor, order: IntegerVector) -> np.ndarray:
     """``data`` with its axes permuted; reversed if ``order`` is empty. Source: Transpose-1."""
-    axes = [int(axis) for axis in order.ravel().tolist()]
+    axes = integers(order, "order")
     return data.transpose(axes) if axes else data.transpose()
 
 
@@ -30,7 +32,7 @@ def _transpose_1_facts(data: Fact, order: Fact) -> Fact:
     if data.shape is None:
         return Fact(data.element, open_shape(vector_length(order) or None))
     rank = len(data.shape)
-    axes = order.ints()
+    axes = order.ints("order")
     if axes is None:
         given = order.shape[0] if order.shape else ANY
         check(may_equal(given, 0) or may_equal(given, rank), f"order has {given} elements for data {data}")
@@ -77,7 +79,7 @@ SplitTensor = Annotated[AnyTensor, Rank(1, None)]
 @op("Split", since=1, symbolic=True, view=True)
 def split_1(data: SplitTensor, axis: IntegerScalar, *, num_splits: Positive) -> tuple[np.ndarray, ...]:
     """``num_splits`` equal parts along ``axis``. Source: Split-1."""
-    return tuple(np.split(data, num_splits, int(axis.reshape(-1)[0])))
+    return tuple(np.split(data, num_splits, integer(axis, "axis")))
 
 
 @split_1.shape_rule
@@ -104,8 +106,8 @@ def _divided(size: Size, by: int, message: str) -> Size:
 @op("VariadicSplit", since=1, symbolic=True, view=True)
 def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: IntegerVector) -> tuple[np.ndarray, ...]:
     """Parts of the given lengths along ``axis``; -1 stands for the rest. Source: VariadicSplit-1."""
-    along = int(axis.reshape(-1)[0])
-    lengths = [int(length) for length in split_lengths.ravel().tolist()]
+    along = integer(axis, "axis")
+    lengths = integers(split_lengths, "split_lengths")
     rest = data.shape[along] - sum(length for length in lengths if length != -1)
     stops = np.cumsum([rest if length == -1 else length for length in lengths])
     return tuple(np.split(data, stops[:-1], along))
@@ -113,7 +115,7 @@ def variadic_split_1(data: SplitTensor, axis: IntegerScalar, split_lengths: Inte
 
 @variadic_split_1.shape_rule
 def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tuple[Fact, ...] | EveryOutput:
-    given, lengths = axis.scalar("axis"), split_lengths.sizes()
+    given, lengths = axis.scalar("axis"), split_lengths.sizes("split_lengths")
     count = len(lengths) if lengths is not None else split_lengths.shape[0] if split_lengths.shape else None
     if not isinstance(count, int):
         return EveryOutput(Fact(data.element, None if data.shape is None else (ANY,) * len(data.shape)))
@@ -219,19 +221,18 @@ AxesOrMask = Annotated[np.ndarray, INTEGER_OR_BOOLEAN, Rank(0, 1)]
 @op("Reverse", since=1, symbolic=True, view=True)
 def reverse_1(data: AnyTensor, axes: AxesOrMask, *, mode: Literal["index", "mask"]) -> np.ndarray:
     """``data`` reversed along the given axes; in mode mask ``axes`` has one boolean for each axis. Source: Reverse-1."""
-    given = axes.ravel().tolist()
-    reversed_axes = [i for i, on in enumerate(given) if on] if mode == "mask" else normalize_axes(map(int, given), data.ndim)
+    given = integers(axes, "axes")
+    reversed_axes = [i for i, on in enumerate(given) if on] if mode == "mask" else normalize_axes(given, data.ndim)
     return np.asarray(np.flip(data, tuple(set(reversed_axes))), data.dtype)
 
 
 @reverse_1.shape_rule
 def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
-    known = axes.ints()
-    if data.shape is not None and known is not None:
-        if mode == "mask":
-            check(len(known) == len(data.shape), f"the mask has {len(known)} elements for data {data}")
-        else:
-            normalize_axes(known, len(data.shape))
+    known = axes.ints("axes")
+    if data.shape is not None and axes.shape is not None and mode == "mask":
+        check(may_equal(count(axes.shape), len(data.shape)), f"the mask has {count(axes.shape)} elements for data {data}")
+    elif data.shape is not None and known is not None:
+        normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
 
 
@@ -245,11 +246,20 @@ def reverse_sequence_1(
     """
     batch, along = normalize_axis(batch_axis, data.ndim), normalize_axis(seq_axis, data.ndim)
     grids = np.ogrid[tuple(slice(size) for size in data.shape)]
-    lengths = seq_lengths.astype(np.int64).reshape([-1 if i == batch else 1 for i in range(data.ndim)])
+    lengths = _lengths(seq_lengths, data.shape[along]).reshape([-1 if i == batch else 1 for i in range(data.ndim)])
     position = grids[along]
     source = np.where(position < lengths, lengths - 1 - position, position)
     index = tuple(source if i == along else grid for i, grid in enumerate(grids))
     return data[index]
+
+
+def _lengths(seq_lengths: np.ndarray, longest: int | None) -> np.ndarray:
+    """The lengths as i64, fractions cut off, as in OpenVINO; OpError for one below 0 or above ``longest``, if that is known."""
+    wrong = ~((seq_lengths > -1) & (seq_lengths < (math.inf if longest is None else longest + 1)))
+    if wrong.any():
+        expected = "0 or more" if longest is None else f"0 to {longest}, the size of the axis"
+        raise OpError(f"seq_lengths has {seq_lengths[wrong].tolist()[0]}, expected {expected}")
+    return seq_lengths.astype(np.int64)
 
 
 @reverse_sequence_1.shape_rule
@@ -257,11 +267,8 @@ def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int 
     if data.shape is None:
         return Fact(data.element, None)
     batch, along = (normalize_axis(axis, len(data.shape), what) for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis")))
-    longest, known = high(data.shape[along]), seq_lengths.known
-    check(known is None or bool(np.isfinite(known).all()), "seq_lengths has NaN or infinities")
-    lengths = seq_lengths.ints()
-    if lengths and longest is not None:
-        check(max(lengths) <= longest, f"length {max(lengths)} is more than the size of axis {along} of {data}")
+    if seq_lengths.known is not None:
+        _lengths(seq_lengths.known, high(data.shape[along]))
     shape = list(data.shape)
     if seq_lengths.shape:
         shape[batch] = meet(shape[batch], seq_lengths.shape[0])
@@ -282,14 +289,14 @@ def _identity_16_facts(data: Fact) -> Fact:
 @op("Roll", since=7)
 def roll_7(data: AnyTensor, shift: AxesTensor, axes: AxesTensor) -> np.ndarray:
     """``data`` rotated along the axes: elements shifted beyond the end come first. Source: Roll-7."""
-    along = [int(axis) for axis in axes.ravel().tolist()]
-    shifts = [int(step) for step in shift.ravel().tolist()]
+    along = integers(axes, "axes")
+    shifts = integers(shift, "shift")
     return np.roll(data, shifts * len(along) if len(shifts) == 1 else shifts, along)
 
 
 @roll_7.shape_rule
 def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
-    known = axes.ints()
+    known = axes.ints("axes")
     if data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
         if shift.shape and isinstance(shift.shape[0], int):

@@ -12,6 +12,7 @@ from irexec.dtypes.elements import BF16, F16, F32, I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import Shape, Size, high, low, meet, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.reference.boxes import (
     AxisAligned,
     BoxSet,
@@ -93,7 +94,7 @@ class Thresholds:
     @staticmethod
     def of(boxes: np.ndarray, max_boxes: np.ndarray | None, *values: np.ndarray | None) -> Thresholds:
         """From inputs of one element each; 0 where one is absent. A negative maximum is no limit."""
-        limit = int(_scalar(max_boxes, "max_output_boxes_per_class"))
+        limit = 0 if max_boxes is None else integer(max_boxes, "max_output_boxes_per_class")
         iou, score, sigma, *_ = (*(_scalar(x, name) for x, name in zip(values, _THRESHOLDS, strict=False)), 0.0)
         return Thresholds(boxes.shape[1] if limit < 0 else min(limit, boxes.shape[1]), np.float32(iou), np.float32(score), sigma)
 
@@ -118,7 +119,8 @@ def _select(images: Sequence[BoxSet], scores: np.ndarray, thresholds: Thresholds
     selected: list[np.ndarray] = [np.zeros(0, np.float32)]
     for batch, boxes in enumerate(images):
         cache = OverlapCache(boxes, np.float32(0) if thresholds.sigma > 0 else thresholds.iou)
-        for number, row in enumerate(scores[batch]):
+        # There may be any number of classes where there are no boxes, since then their scores take no memory.
+        for number, row in enumerate(scores[batch] if scores.size else ()):
             chosen, values = _select_class(row, cache, thresholds, len(scores[batch]))
             lead = np.broadcast_to([batch, number], (chosen.size, 2))
             triplets.append(np.concatenate([lead, chosen[:, None]], 1))
@@ -269,5 +271,5 @@ def _limit(max_boxes: Fact | None) -> int | None:
     """The largest that max_output_boxes_per_class can be; None for no limit."""
     if max_boxes is None:
         return 0
-    sizes = max_boxes.sizes()
+    sizes = max_boxes.sizes("max_output_boxes_per_class")
     return None if not sizes or low(sizes[0]) < 0 else high(sizes[0])

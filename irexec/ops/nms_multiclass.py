@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,6 +13,7 @@ from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Shape, high, meet
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
 from irexec.schema.attributes import AtLeast
@@ -216,11 +218,11 @@ def _select_shared(boxes: np.ndarray, scores: np.ndarray, attributes: Multiclass
 
 def _select_own(boxes: np.ndarray, scores: np.ndarray, roisnum: np.ndarray, attributes: MulticlassNmsAttributes) -> Selected:
     """Each class has boxes of its own, [classes, boxes, 4], of which ``roisnum`` belong to each image."""
-    counts = np.maximum(roisnum, 0).astype(np.int64)
-    check(int(counts.sum()) <= boxes.shape[1], f"roisnum asks for {int(counts.sum())} boxes, there are {boxes.shape[1]}")
-    stops = np.cumsum(counts)
+    counts = [max(count, 0) for count in integers(roisnum, "roisnum")]
+    check(sum(counts) <= boxes.shape[1], f"roisnum asks for {sum(counts)} boxes, there are {boxes.shape[1]}")
+    stops = itertools.accumulate(counts)
     coordinates, rows = boxes.astype(np.float32), scores.astype(np.float32)
-    parts = [slice(stop - count, stop) for count, stop in zip(counts.tolist(), stops.tolist(), strict=True)]
+    parts = [slice(stop - count, stop) for count, stop in zip(counts, stops, strict=True)]
     images = [_select(coordinates[:, part], rows[:, part], attributes) for part in parts]
     indices = [image[1] + part.start for image, part in zip(images, parts, strict=True)]
     corners = [coordinates[image[0], index] for image, index in zip(images, indices, strict=True)]

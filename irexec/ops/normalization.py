@@ -10,6 +10,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes
@@ -25,7 +26,7 @@ EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
 def _normalized_along(data: Fact, axes: Fact) -> Fact:
     """The fact of ``data``; raises OpError for an axis out of range."""
-    known = axes.ints()
+    known = axes.ints("axes")
     if data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
@@ -33,10 +34,13 @@ def _normalized_along(data: Fact, axes: Fact) -> Fact:
 
 def _known_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
     """The axes counted from the front, each once."""
-    return tuple(dict.fromkeys(normalize_axes(map(int, axes.ravel().tolist()), rank)))
+    return tuple(dict.fromkeys(normalize_axes(integers(axes, "axes"), rank)))
 
 
 def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps: float, inside: bool) -> np.ndarray:
+    if data.size == 0:
+        # NumPy warns of a mean of nothing.
+        return data.copy()
     centered = data - data.mean(axes, keepdims=True, dtype=data.dtype)
     if not normalize_variance:
         return centered

@@ -9,8 +9,9 @@ import numpy as np
 
 from irexec.dtypes.elements import element
 from irexec.errors import check
-from irexec.ir.dims import ANY, Shape
+from irexec.ir.dims import ANY, Shape, may_equal
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.integers import through_float
 from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
 from irexec.schema.axes import normalize_axis
@@ -114,7 +115,7 @@ for _definition in (avg_pool_1, avg_pool_14, avg_pool_16):
 
 
 def _adaptive_shape(data: Fact, output_shape: Fact) -> Shape | None:
-    sizes = output_shape.sizes()
+    sizes = output_shape.sizes("output_shape")
     if data.shape is None:
         return None if sizes is None else (ANY, ANY, *sizes)
     rank = len(data.shape) - 2
@@ -125,11 +126,9 @@ def _adaptive_shape(data: Fact, output_shape: Fact) -> Shape | None:
     if sizes is None:
         return (*data.shape[:2], *(ANY,) * rank)
     check(all(size >= 0 for size in sizes if isinstance(size, int)), f"output_shape {list(sizes)} has a negative size")
+    for size, count in zip(data.shape[2:], sizes, strict=True):
+        check(size != 0 or may_equal(count, 0), f"an axis of size 0 cannot be divided into {count} windows")
     return (*data.shape[:2], *sizes)
-
-
-def _counts(output_shape: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(size) for size in output_shape.ravel().tolist())
 
 
 @op("AdaptiveAvgPool", since=8, widen=True, tolerance=2e-6)
@@ -138,7 +137,7 @@ def adaptive_avg_pool_8(data: Data, output_shape: Annotated[IntegerTensor, Rank(
 
     Source: AdaptiveAvgPool-8.
     """
-    return through_float(lambda x: adaptive_mean(x, _counts(output_shape)), data)
+    return through_float(lambda x: adaptive_mean(x, integers(output_shape, "output_shape")), data)
 
 
 @adaptive_avg_pool_8.shape_rule
@@ -154,7 +153,7 @@ def adaptive_max_pool_8(
 
     Source: AdaptiveMaxPool-8.
     """
-    values, indices = adaptive_max(data, _counts(output_shape))
+    values, indices = adaptive_max(data, integers(output_shape, "output_shape"))
     return values, indices.astype(element(index_element_type).carrier)
 
 

@@ -13,6 +13,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, may_equal
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.schema.attributes import Floats
 from irexec.schema.inputs import IntegerTensor, Rank
@@ -154,7 +155,7 @@ def _centred_boxes(min_sizes: Sequence[float], attributes: PriorBoxAttributes) -
 
 
 def _prior_box(output_size: np.ndarray, image_size: np.ndarray, attributes: PriorBoxAttributes) -> np.ndarray:
-    grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
+    grid, image = integers(output_size, "output_size"), image_size.astype(np.float32)
     if 0 in grid:
         return np.empty((2, 0), np.float32)
     with np.errstate(all="ignore"):
@@ -233,7 +234,7 @@ def prior_box_clustered_1(output_size: Sizes, image_size: Sizes, *, attributes: 
     A step of 0 along an axis is ``step``; if then both are 0, the cells cover the image. All is in f32.
     Source: PriorBoxClustered-1; OpenVINO's reader takes absent sizes for none, the specification for 1, and it wants the image's size.
     """
-    grid, image = [int(size) for size in output_size], image_size.astype(np.float32)
+    grid, image = integers(output_size, "output_size"), image_size.astype(np.float32)
     if 0 in grid or not attributes.width:
         return np.empty((2, 0), np.float32)
     edges = []
@@ -260,7 +261,7 @@ def _grid_shape(output_size: Fact, image_size: Fact, boxes: int, variance: Float
         check(not fact.shape or may_equal(fact.shape[0], 2), f"{name} has shape {fact}, expected 2 values")
     check(len(variance) in (0, 1, 4), f"variance has {len(variance)} values, expected 0, 1 or 4")
     total: Size = 4 * boxes
-    for size in output_size.sizes() or (ANY, ANY):
+    for size in output_size.sizes("output_size") or (ANY, ANY):
         check(not isinstance(size, int) or size >= 0, f"output_size has {size}, expected 0 or more")
         total = total * at_least(size, 0)
     return Fact(F32, (2, total))

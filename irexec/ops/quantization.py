@@ -55,9 +55,9 @@ def _fake_quantize_1_facts(
 ) -> Fact:
     kind = unify_elements(data, input_low, input_high, output_low, output_high)
     for bound in (input_low, input_high, output_low, output_high):
-        if auto_broadcast == "pdpd":
-            broadcast([data.shape, bound.shape], "pdpd", 0)
-        elif auto_broadcast == "numpy" and data.shape is not None and bound.shape is not None:
+        if auto_broadcast != "numpy":
+            broadcast([data.shape, bound.shape], auto_broadcast, 0)
+        elif data.shape is not None and bound.shape is not None:
             text = f"bound {shape_text(bound.shape)} cannot be broadcast to data {shape_text(data.shape)}"
             check(broadcastable_to(bound.shape, data.shape), text)
     return Fact(kind, data.shape)

@@ -12,6 +12,8 @@ from irexec.dtypes.rounding import round_to
 from irexec.errors import check
 from irexec.ir.dims import high, low
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer, integers
+from irexec.reference.limits import check_time
 from irexec.reference.random import fraction, mersenne, philox
 from irexec.reference.searching import bisect
 from irexec.schema.inputs import SCALAR, FloatTensor, IntegerTensor, Rank, element_set
@@ -47,7 +49,7 @@ def random_uniform_8(
     plugin continues the sequence from one inference to the next. Source: RandomUniform-8 and openvino
     ``reference/src/utils/philox_converter.cpp``.
     """
-    sizes = tuple(map(int, shape.ravel().tolist()))
+    sizes = integers(shape, "shape")
     low, high = min_val.reshape(()), max_val.reshape(())
     seeds = _seeds(global_seed, op_seed)
     numbers = _numbers(math.prod(sizes), low, high, output_type, alignment, seeds)
@@ -129,7 +131,7 @@ def _random_uniform_8_shape(
     if min_val.known is not None and max_val.known is not None and min_val.known.size == max_val.known.size == 1:
         limits = min_val.known.reshape(()), max_val.known.reshape(())
         check(bool(limits[0] < limits[1]), f"min_val {limits[0]} is not less than max_val {limits[1]}")
-    sizes = shape.sizes()
+    sizes = shape.sizes("shape")
     if sizes is None:
         return Fact(kind, open_shape(vector_length(shape)))
     return Fact(kind, tuple(non_negative(size, "a size of shape") for size in sizes))
@@ -154,7 +156,7 @@ def multinomial_13(
     is 0 for the samples that follow. Source: Multinomial-13.
     """
     rows = np.exp(probs) if log_probs else probs
-    count, batch = int(num_samples.reshape(())), rows.shape[:-1]
+    count, batch = integer(num_samples, "num_samples"), rows.shape[:-1]
     unit = _numbers(math.prod(batch) * count, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed))
     unit, rows = unit.reshape(math.prod(batch), count), rows.reshape(math.prod(batch), rows.shape[-1])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -176,6 +178,7 @@ def _without_replacement(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Sample after sample, all batches at once; a class is chosen at most once."""
     left, result = rows.copy(), np.zeros(unit.shape, np.int64)
     for i in range(unit.shape[1]):
+        check_time()
         # A class without probability must never be chosen, not even by a random number of 0.
         positive = np.maximum(unit[:, i : i + 1], np.finfo(np.float64).tiny)
         result[:, i] = _first_reached(_cumulative(left), positive)[:, 0]

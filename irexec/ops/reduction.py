@@ -9,6 +9,7 @@ import numpy as np
 
 from irexec.ir.dims import ANY, PartialShape, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.schema.axes import normalize_axes
 from irexec.schema.inputs import BOOLEAN_TYPE, NUMERIC, AxesTensor, ElementSet
 from irexec.schema.registry import op
@@ -21,7 +22,7 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
     """The shape of the result; sizes or the rank are unknown where the axes are."""
     if data.shape is None:
         return None
-    known = axes.ints()
+    known = axes.ints("axes")
     rank = len(data.shape)
     if known is None:
         count = 1 if axes.rank == 0 else axes.shape[0] if axes.shape else None
@@ -43,7 +44,7 @@ def _kept_or_one(size: Any) -> Any:
 
 def _define(type: str, since: int, function: Reduction, doc: str, elements: ElementSet = NUMERIC, **flags: Any) -> None:
     def kernel(data: np.ndarray, axes: AxesTensor, *, keep_dims: bool = False) -> np.ndarray:
-        reduced = tuple(sorted(set(normalize_axes(map(int, np.asarray(axes).ravel().tolist()), data.ndim, scalar=True))))
+        reduced = tuple(sorted(set(normalize_axes(integers(np.asarray(axes), "axes"), data.ndim, scalar=True))))
         with np.errstate(all="ignore"):
             result = np.asarray(function(data, reduced, keep_dims))
         return result if result.dtype == data.dtype else result.astype(data.dtype)

@@ -11,7 +11,8 @@ from irexec.errors import check
 from irexec.ir.dims import Size, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.reference.roi import pool_bilinear, pool_deformable, pool_max, pool_sensitive, pool_sensitive_bilinear
-from irexec.reference.roi_points import corner_boxes, pool_boxes, rotated_boxes
+from irexec.reference.roi_align import MAX_POINTS, pool_boxes
+from irexec.reference.roi_sampling import corner_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
@@ -238,6 +239,8 @@ def _deformable_psroi_pooling_1_shape(
     data: Fact, rois: Fact, offsets: Fact | None = None, *, attributes: DeformablePSROIPoolingAttributes
 ) -> Fact:
     outputs, size = attributes.output_dim, attributes.group_size
+    down, across = attributes.parts
+    check(down * across <= MAX_POINTS, f"a bin has {down} by {across} points, expected {MAX_POINTS} at most")
     _check_channels(data, outputs, size * size)
     count = _box_count(rois, 5, attributes.spatial_scale)
     if offsets is not None:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import PartialShape, Shape, may_equal, shape_text
+from irexec.ir.dims import PartialShape, Shape, high, low, may_equal, shape_text
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
@@ -41,7 +42,7 @@ def _merge(target: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, redu
 
 
 def _axis(axis: np.ndarray, rank: int) -> int:
-    return normalize_axis(int(axis.reshape(-1)[0]), rank)
+    return normalize_axis(integer(axis, "axis"), rank)
 
 
 def _check_fits(updates: PartialShape, expected: Shape, what: str) -> None:
@@ -124,7 +125,11 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     if data.shape is not None and shape is not None:
         check(len(data.shape) == len(shape), f"data {data} and indices {indices} have different ranks")
     if data.shape is not None and given is not None:
-        normalize_axis(given, len(data.shape))
+        along = normalize_axis(given, len(data.shape))
+        for i, (size, count) in enumerate(zip(data.shape, shape or (), strict=False)):
+            top = high(size)
+            fits = i == along or top is None or low(count) <= top
+            check(fits, f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the indices")
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 

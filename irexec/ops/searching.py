@@ -10,6 +10,7 @@ from irexec.dtypes.elements import Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, count, high, low, meet, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.reference.searching import bisect, distinct
 from irexec.schema.axes import normalize_axis
 from irexec.schema.element_checks import unify_elements
@@ -80,7 +81,7 @@ def unique_10(
 
     They are in ascending order, or in the order of first occurrence; NaN differs from NaN. Source: Unique-10.
     """
-    position = None if axis is None else normalize_axis(int(axis.reshape(())), data.ndim)
+    position = None if axis is None else normalize_axis(integer(axis, "axis"), data.ndim)
     rows = data.reshape(-1, 1) if position is None else _slices(data, position)
     first, inverse, counts = distinct(rows.astype(str) if rows.dtype == object else rows, ordered=sorted)
     values = data.reshape(-1)[first] if position is None else data.take(first, position)

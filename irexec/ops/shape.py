@@ -10,6 +10,7 @@ from irexec.dtypes.elements import I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers
 from irexec.schema.axes import normalize_axes
 from irexec.schema.inputs import AnyTensor, AxesTensor
 from irexec.schema.registry import op
@@ -56,7 +57,7 @@ def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.n
 
     Source: Reshape-1.
     """
-    sizes = [int(size) for size in shape.ravel().tolist()]
+    sizes = integers(shape, "shape")
     target = [data.shape[i] if size == 0 and special_zero and i < data.ndim else size for i, size in enumerate(sizes)]
     if data.size == 0:
         # NumPy refuses -1 where another size is 0.
@@ -72,7 +73,7 @@ def reshape_1(data: AnyTensor, shape: AxesTensor, *, special_zero: bool) -> np.n
 
 @reshape_1.shape_rule
 def _reshape_1_facts(data: Fact, shape: Fact, *, special_zero: bool) -> Fact:
-    pattern = shape.sizes()
+    pattern = shape.sizes("shape")
     if pattern is None:
         return Fact(data.element, open_shape(vector_length(shape)))
     return Fact(data.element, _reshaped(data.shape, pattern, special_zero))
@@ -161,11 +162,7 @@ def squeeze_1(data: AnyTensor, axes: AxesTensor | None = None) -> np.ndarray:
 
     A size that is not known is assumed to be 1 if it may be. Source: Squeeze-1, since OpenVINO 2024.3 (an error before).
     """
-    return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=False) or ())
-
-
-def _ints(array: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(value) for value in array.ravel().tolist())
+    return data.reshape(_squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=False) or ())
 
 
 def _squeezed(shape: PartialShape, axes: tuple[int, ...] | None, *, skip: bool) -> PartialShape:
@@ -185,7 +182,7 @@ def _squeeze_facts(data: Fact, axes: Fact | None, *, skip: bool, assume_squeezed
     """``assume_squeezed``: a single axis that is not known is assumed to be removed."""
     if axes is None:
         return Fact(data.element, _squeezed(data.shape, None, skip=skip))
-    known = axes.ints()
+    known = axes.ints("axes")
     if known is not None:
         return Fact(data.element, _squeezed(data.shape, known, skip=skip))
     if data.shape is None or not any(may_equal(size, 1) for size in data.shape):
@@ -202,7 +199,7 @@ def _squeeze_1_facts(data: Fact, axes: Fact | None = None) -> Fact:
 @op("Squeeze", since=15, symbolic=True, view=True)
 def squeeze_15(data: AnyTensor, axes: AxesTensor | None = None, *, allow_axis_skip: bool = False) -> np.ndarray:
     """As Squeeze-1; with ``allow_axis_skip`` sizes that are not known are not assumed to be 1. Source: Squeeze-15."""
-    return data.reshape(_squeezed(data.shape, None if axes is None else _ints(axes), skip=allow_axis_skip) or ())
+    return data.reshape(_squeezed(data.shape, None if axes is None else integers(axes, "axes"), skip=allow_axis_skip) or ())
 
 
 @squeeze_15.shape_rule
@@ -213,7 +210,7 @@ def _squeeze_15_facts(data: Fact, axes: Fact | None = None, *, allow_axis_skip: 
 @op("Unsqueeze", since=1, symbolic=True, view=True)
 def unsqueeze_1(data: AnyTensor, axes: AxesTensor) -> np.ndarray:
     """``data`` with new axes of size 1 at the given positions of the result. Source: Unsqueeze-1."""
-    return data.reshape(_unsqueezed(data.shape, _ints(axes)))
+    return data.reshape(_unsqueezed(data.shape, integers(axes, "axes")))
 
 
 def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
@@ -228,7 +225,7 @@ def _unsqueezed(shape: Shape, axes: tuple[int, ...]) -> Shape:
 def _unsqueeze_1_facts(data: Fact, axes: Fact) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
-    known, added = axes.ints(), vector_length(axes)
+    known, added = axes.ints("axes"), vector_length(axes)
     if known is None:
         return Fact(data.element, open_shape(None if added is None else len(data.shape) + added))
     return Fact(data.element, _unsqueezed(data.shape, known))

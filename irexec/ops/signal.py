@@ -11,6 +11,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer, integers
 from irexec.reference import fourier
 from irexec.schema.axes import normalize_axes
 from irexec.schema.element_checks import unify_elements
@@ -41,7 +42,7 @@ def idft_7(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = Non
 
 
 def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None, inverse: bool) -> np.ndarray:
-    transformed = normalize_axes(axes.ravel().tolist(), data.ndim - 1)
+    transformed = normalize_axes(integers(axes, "axes"), data.ndim - 1)
     points = fourier.resized(fourier.to_complex(data), transformed, _sizes(data.shape, transformed, signal_size))
     result = fourier.to_pairs(fourier.transform(points, transformed, inverse), data.dtype)
     return result.copy() if np.may_share_memory(result, data) else result
@@ -50,7 +51,7 @@ def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None,
 @op("RDFT", since=9, widen=True, tolerance=1e-5)
 def rdft_9(data: Reals, axes: IndexVector, signal_size: IndexVector | None = None) -> np.ndarray:
     """The transform of real numbers: n // 2 + 1 points along the last of ``axes``, the rest is redundant. Source: RDFT-9."""
-    transformed = normalize_axes(axes.ravel().tolist(), data.ndim)
+    transformed = normalize_axes(integers(axes, "axes"), data.ndim)
     points = fourier.resized(data, transformed, _sizes(data.shape, transformed, signal_size))
     return fourier.to_pairs(fourier.from_real(points, transformed), data.dtype)
 
@@ -62,9 +63,9 @@ def irdft_9(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = No
     Along the last of ``axes`` the result has size 2 * (n - 1), or the ``signal_size`` s, for which s // 2 + 1 points
     of the data are used. Source: IRDFT-9.
     """
-    transformed = normalize_axes(axes.ravel().tolist(), data.ndim - 1)
+    transformed = normalize_axes(integers(axes, "axes"), data.ndim - 1)
     sizes = _sizes(data.shape, transformed, signal_size)
-    if signal_size is None or int(signal_size.ravel()[-1]) == -1:
+    if signal_size is None or integers(signal_size, "signal_size")[-1] == -1:
         sizes[-1] = max(2 * (data.shape[transformed[-1]] - 1), 0)
     halves = [*sizes[:-1], sizes[-1] // 2 + 1]
     points = fourier.resized(fourier.to_complex(data), transformed, halves)
@@ -72,7 +73,7 @@ def irdft_9(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = No
 
 
 def _sizes(shape: Sequence[int], axes: Sequence[int], signal_size: np.ndarray | None) -> list[int]:
-    given = [-1] * len(axes) if signal_size is None else signal_size.ravel().tolist()
+    given = [-1] * len(axes) if signal_size is None else integers(signal_size, "signal_size")
     return [shape[axis] if size == -1 else size for axis, size in zip(axes, given, strict=True)]
 
 
@@ -123,7 +124,7 @@ def _irdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
         return Fact(data.element, open_shape(len(shape)))
     result = shape if signal_size is None else list(_resized(shape, transformed, signal_size))
     last, default = transformed[-1], at_least(shape[transformed[-1]] * 2, 2) - 2
-    given = None if signal_size is None else signal_size.sizes()
+    given = None if signal_size is None else signal_size.sizes("signal_size")
     if signal_size is None or (given is not None and given[-1] == -1):
         result[last] = default
     elif given is None or may_equal(given[-1], -1):
@@ -145,7 +146,7 @@ def _check_pairs(shape: PartialShape) -> None:
 def _transformed_axes(axes: Fact, rank: int) -> tuple[int, ...] | None:
     count = vector_length(axes)
     check(count is None or count <= rank, f"axes has {count} elements, data has {rank} axes to transform")
-    values = axes.ints()
+    values = axes.ints("axes")
     if values is None:
         return None
     known = normalize_axes(values, rank)
@@ -157,7 +158,7 @@ def _resized(shape: Sequence[Size], axes: Sequence[int] | None, signal_size: Fac
     """The sizes after truncating or padding to ``signal_size``."""
     if axes is None:
         return (ANY,) * len(shape)
-    result, given = list(shape), signal_size.sizes()
+    result, given = list(shape), signal_size.sizes("signal_size")
     for i, axis in enumerate(axes):
         size: Size = Dim(-1) if given is None else given[i]
         if not may_equal(size, -1):
@@ -181,7 +182,7 @@ def stft_15(
     A window shorter than a frame is centered in it. Shapes: (N) or (batch, N) to (..., frames, frame_size // 2 + 1, 2),
     with these two axes swapped by ``transpose_frames``. Source: STFT-15.
     """
-    size, step = int(frame_size.reshape(())), int(frame_step.reshape(()))
+    size, step = integer(frame_size, "frame_size"), integer(frame_step, "frame_step")
     frames = fourier.frames_of(signal, size, step) * fourier.centered(window, size)
     points = fourier.from_real(frames, (frames.ndim - 1,))
     return fourier.to_pairs(points.swapaxes(-1, -2) if transpose_frames else points, signal.dtype)
@@ -234,7 +235,7 @@ def istft_16(
     ``normalized`` multiplies by the square root of ``frame_size``. The result is padded with zeros to a longer ``signal_length``.
     Source: ISTFT-16, and OpenVINO 2026.4 for what is not specified.
     """
-    size, step = int(frame_size.reshape(())), int(frame_step.reshape(()))
+    size, step = integer(frame_size, "frame_size"), integer(frame_step, "frame_step")
     points = fourier.to_complex(data).swapaxes(-1, -2)
     frames = fourier.to_real(points, (points.ndim - 1,), size)
     padded_window = fourier.centered(window, size)
@@ -243,7 +244,7 @@ def istft_16(
     scale = np.sqrt(total.dtype.type(size)) if normalized else total.dtype.type(1)
     signal = np.where(weight == 0, 0, total * scale / np.where(weight == 0, 1, weight)).astype(data.dtype, copy=False)
     margin = size // 2 if center else 0
-    length = signal.shape[1] - 2 * margin if signal_length is None else int(signal_length.reshape(()))
+    length = signal.shape[1] - 2 * margin if signal_length is None else integer(signal_length, "signal_length")
     result = fourier.resized(signal[:, margin:], (1,), (max(length, 0),))
     return result.reshape(*data.shape[:-3], result.shape[1]).copy()
 

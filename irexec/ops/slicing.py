@@ -12,6 +12,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_text, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integers, integers_or_bounds
 from irexec.schema.attributes import Ints
 from irexec.schema.axes import MAX_AXES, normalize_axes
 from irexec.schema.element_checks import unify_elements
@@ -34,10 +35,11 @@ def slice_8(
 
 def _region(sizes: Sequence[int], start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None) -> tuple[slice, ...]:
     """A slice for every axis, by the inputs of Slice."""
-    sliced = range(start.size) if axes is None else [int(axis) for axis in axes.ravel().tolist()]
+    sliced = range(start.size) if axes is None else integers(axes, "axes")
     index = [slice(None)] * len(sizes)
-    for axis, first, last, stride in zip(sliced, start.ravel().tolist(), stop.ravel().tolist(), step.ravel().tolist(), strict=True):
-        index[axis] = _slice(int(first), int(last), int(stride), sizes[axis])
+    bounds = integers(start, "start"), integers(stop, "stop"), integers(step, "step")
+    for axis, first, last, stride in zip(sliced, *bounds, strict=True):
+        index[axis] = _slice(first, last, stride, sizes[axis])
     return tuple(index)
 
 
@@ -58,7 +60,7 @@ def _slice_8_facts(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact |
 
 
 def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) -> PartialShape:
-    steps = step.ints()
+    steps = step.ints("step")
     check(steps is None or 0 not in steps, "step is 0")
     lengths = _lengths(start, stop, step, axes)
     check(len(lengths) <= 1, f"start, stop, step and axes have different lengths: {sorted(lengths)}")
@@ -66,7 +68,7 @@ def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) 
         return None
     amount = next(iter(lengths), None)
     check(amount is None or amount <= len(data.shape), f"{amount} axes are sliced, data {data} has fewer")
-    known = axes.ints() if axes is not None else None if amount is None else tuple(range(amount))
+    known = axes.ints("axes") if axes is not None else None if amount is None else tuple(range(amount))
     if known is None:
         return tuple(span(0, high(size)) for size in data.shape)
     sliced = normalize_axes(known, len(data.shape))
@@ -142,8 +144,9 @@ def strided_slice_1(
     of one entry are set, the ellipsis has precedence over the new axis, and that over the index. Source:
     StridedSlice-1, and OpenVINO for bounds beyond the axis (see ``_slice``).
     """
-    firsts, lasts = begin.ravel().tolist(), end.ravel().tolist()
-    steps = [1] * len(firsts) if strides is None else strides.ravel().tolist()
+    # Bounds that a mask ignores need not be known.
+    firsts, lasts = integers_or_bounds(begin, "begin"), integers_or_bounds(end, "end")
+    steps = (1,) * len(firsts) if strides is None else integers_or_bounds(strides, "strides")
     kinds = _kinds(len(firsts), new_axis_mask, shrink_axis_mask, ellipsis_mask)
     index: list[int | slice | EllipsisType | None] = []
     axis = 0

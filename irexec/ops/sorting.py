@@ -11,6 +11,7 @@ from irexec.dtypes.elements import I32, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer
 from irexec.schema.axes import normalize_axis
 from irexec.schema.inputs import SCALAR, IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
@@ -56,7 +57,7 @@ class TopK11Attributes(TopKAttributes):
 def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
     """Of equal values the one with the lower index comes first; NaN comes last in both modes."""
     axis = normalize_axis(attributes.axis, data.ndim)
-    size, count = data.shape[axis], int(k.reshape(()))
+    size, count = data.shape[axis], integer(k, "k")
     check(0 <= count <= size, f"k is {count}, the axis has {size}")
     if attributes.mode == "max" and data.dtype.kind == "f":
         order = np.argsort(-data, axis, kind="stable")
@@ -98,7 +99,7 @@ def _topk_shapes(data: Fact, k: Fact, *, attributes: TopK1Attributes) -> tuple[F
     if data.shape is None:
         return Fact(data.element, None), Fact(attributes.index_element, None)
     axis = normalize_axis(attributes.axis, len(data.shape))
-    values = k.sizes()
+    values = k.sizes("k")
     size = _count_of(data.shape[axis], values[0] if values else None)
     shape = (*data.shape[:axis], size, *data.shape[axis + 1 :])
     return Fact(data.element, shape), Fact(attributes.index_element, shape)
@@ -145,7 +146,7 @@ def cum_sum_3(
     """
     if data.ndim == 0:
         return np.zeros_like(data) if exclusive else data.copy()
-    position = normalize_axis(0 if axis is None else int(axis.reshape(())), data.ndim)
+    position = normalize_axis(0 if axis is None else integer(axis, "axis"), data.ndim)
     sums = np.cumsum(np.flip(data, position) if reverse else data, position, dtype=data.dtype)
     if exclusive:
         lead = (slice(None),) * position

@@ -11,6 +11,7 @@ from irexec.dtypes.elements import BF16, BOOLEAN, Element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
+from irexec.ir.integers import integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
 from irexec.reference.pooling import lowest
@@ -40,7 +41,7 @@ def _pooled(
     order = np.argsort(bags[within], kind="stable")
     occupied, starts, counts = np.unique(bags[within][order], return_index=True, return_counts=True)
     result = np.zeros((count, *table.shape[1:]), table.dtype)
-    default = -1 if default_index is None else int(default_index.reshape(-1)[0])
+    default = -1 if default_index is None else integer(default_index, "default_index")
     if default != -1:
         result[:] = table[from_front(np.array(default), len(table), negative=False)]
     if len(occupied):
@@ -187,7 +188,7 @@ def embedding_segments_sum_3(
     An empty segment has the row ``default_index``; zeros if it is -1 or not given. Ids of num_segments and above are ignored,
     as in OpenVINO. Source: EmbeddingSegmentsSum-3.
     """
-    count = int(num_segments.reshape(-1)[0])
+    count = integer(num_segments, "num_segments")
     return _pooled(_gathered(emb_table, indices, per_sample_weights), segment_ids, count, emb_table, default_index, "sum")
 
 
@@ -221,8 +222,8 @@ def segment_max_16(
     ``num_segments`` is the last id + 1 by default; ids of ``num_segments`` and above are ignored. NaN is the maximum
     of a segment only where it has no other element, as in OpenVINO's reference. Source: SegmentMax-16.
     """
-    last = int(segment_ids[-1]) if segment_ids.size else -1
-    count = last + 1 if num_segments is None else int(num_segments.reshape(-1)[0])
+    last = integer(segment_ids[-1:], "segment_ids") if segment_ids.size else -1
+    count = last + 1 if num_segments is None else integer(num_segments, "num_segments")
     within = segment_ids < count
     result = np.full(
         (count, *data.shape[1:]), _lowest(elements[0] if elements else None, data.dtype) if fill_mode == "lowest" else 0, data.dtype
@@ -248,7 +249,7 @@ def _segment_max_16_facts(
 ) -> Fact:
     if data.shape is not None and segment_ids.shape:
         check(may_equal(data.shape[0], segment_ids.shape[0]), f"segment_ids {segment_ids} do not have one id for each row of data {data}")
-    ids = segment_ids.ints()
+    ids = segment_ids.ints("segment_ids")
     if ids is not None:
         check(list(ids) == sorted(ids) and (not ids or ids[0] >= 0), f"segment_ids {list(ids)[:8]} are not ascending from 0")
     count: Size = ANY
@@ -270,7 +271,7 @@ def sparse_fill_empty_rows_16(
 
     ``indices`` are [count, 2]; the third result is true for the rows that were empty. Source: SparseFillEmptyRows-16.
     """
-    rows = np.arange(int(dense_shape[0]))
+    rows = np.arange(integers(dense_shape, "dense_shape")[0])
     is_empty = ~np.isin(rows, indices[:, 0])
     filling = np.stack([rows[is_empty], np.zeros(is_empty.sum(), np.int64)], 1).astype(indices.dtype)
     all_indices = np.concatenate([indices, filling])
@@ -288,7 +289,7 @@ def _sparse_fill_empty_rows_16_facts(values: Fact, dense_shape: Fact, indices: F
         check(may_equal(indices.shape[1], 2), f"indices {indices} must have 2 columns")
         check(may_equal(indices.shape[0], given), f"indices {indices} do not have one row for each of values {values}")
         given = meet(indices.shape[0], given)
-    sizes = dense_shape.sizes()
+    sizes = dense_shape.sizes("dense_shape")
     rows = at_least(sizes[0], 0) if sizes else ANY
     total = _filled_count(given, rows, indices)
     return Fact(index_kind, (total, 2)), Fact(kind, (total,)), Fact(BOOLEAN, (rows,))

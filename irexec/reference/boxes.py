@@ -11,6 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from irexec.reference.limits import check_time
+
 
 class BoxSet(Protocol):
     """Boxes whose overlaps can be computed."""
@@ -191,6 +193,7 @@ def suppress_in_blocks(order: np.ndarray, boxes: AxisAligned, threshold: np.floa
     selected = np.empty(max(0, min(limit, order.size)), np.intp)
     count = first = 0
     while first < order.size and count < selected.size:
+        check_time()
         block = order[first : first + min(max(_BLOCK_SIZES[0], 2 * (selected.size - count)), _BLOCK_SIZES[1])]
         first += block.size
         if count:
@@ -239,6 +242,7 @@ def suppress_softly(
     selected: list[int] = []
     values: list[np.float32] = []
     while len(selected) < limit and remaining.size:
+        check_time()
         box = int(remaining.argmax())
         if not remaining[box] > threshold:
             break

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from irexec.reference.limits import check_memory, check_time
 from irexec.reference.windows import SlidingWindows, TransposedWindows, pad, tap_slices, windows
 
 
@@ -48,8 +49,10 @@ def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWi
     parts = parts.reshape(n, groups * outputs, *kernel, *sizes)
     # The result may end behind the natural one, where it is zero.
     whole = [max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)]
+    check_memory((n, groups * outputs, *whole), parts.dtype, "the uncropped result")
     full = np.zeros((n, groups * outputs, *whole), parts.dtype)
     for tap in np.ndindex(*kernel):
+        check_time()
         taps = (slice(None), slice(None), *tap_slices(tap, sizes, placed.strides, placed.dilations))
         full[taps] += parts[(slice(None), slice(None), *tap)]
     kept = tuple(slice(begin, begin + out) for begin, out in zip(placed.begins, placed.counts, strict=True))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.reference.limits import check_time
+
 
 def decode(classes: np.ndarray, valid: np.ndarray, blank: int, merge: bool) -> tuple[np.ndarray, np.ndarray]:
     """The classes of each step (batch, steps) without blanks, and with ``merge`` without repetitions, padded with -1.
@@ -61,6 +63,7 @@ def loss(logits: np.ndarray, steps: np.ndarray, labels: np.ndarray, counts: np.n
         scores = logits.astype(np.float64)
         scores = scores - np.logaddexp.reduce(scores, axis=2, keepdims=True)
         for t in range(int(steps.max(initial=0))):
+            check_time()
             moved = np.logaddexp(forward[:, 2:] + stays, forward[:, 1:-1])
             moved = np.logaddexp(moved, forward[:, :-2] + skips) + np.take_along_axis(scores[:, t], states, 1)
             if t == 0:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.reference.boxes import descending
+from irexec.reference.limits import check_time
 
 # First and last coordinates of boxes along one axis: f32 (cells along the axis, boxes of a cell).
 Edges = tuple[np.ndarray, np.ndarray]
@@ -120,6 +121,7 @@ def suppress_groups(groups: list[np.ndarray], max_overlap: float) -> list[np.nda
             candidates[i, : len(group)] = True
         areas = (boxes[2] - boxes[0]) * (boxes[3] - boxes[1])
     while len(rows):
+        check_time()
         first = candidates.argmax(1)
         unfinished = candidates[np.arange(len(rows)), first]
         if not unfinished.all():

@@ -6,10 +6,15 @@ Sources: DFT-7, IDFT-7, RDFT-9, IRDFT-9, STFT-15, ISTFT-16.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+from irexec.reference.limits import check_memory, check_time
+
+# How many values are transformed at once.
+_BLOCK = 1 << 16
 
 
 def to_complex(pairs: np.ndarray) -> np.ndarray:
@@ -38,7 +43,28 @@ def transform(x: np.ndarray, axes: Sequence[int], inverse: bool) -> np.ndarray:
     """The transform of complex numbers along axes; the inverse is divided by the number of points."""
     if x.size == 0 or not axes:
         return x
-    return np.fft.ifftn(x, axes=axes) if inverse else np.fft.fftn(x, axes=axes)
+    return _by_blocks(x, axes, x.shape, lambda part: np.fft.ifftn(part, axes=axes) if inverse else np.fft.fftn(part, axes=axes))
+
+
+def _by_blocks(x: np.ndarray, axes: Sequence[int], shape: Sequence[int], compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """``compute`` of an array, which gives ``shape``, by blocks along an axis that is not among ``axes``.
+
+    NumPy takes several times the memory of what it transforms.
+    """
+    kept = [axis for axis in range(x.ndim) if axis not in axes and x.shape[axis] > 1]
+    if not kept or x.size <= _BLOCK:
+        return compute(x)
+    before = (slice(None),) * kept[0]
+    step = max(_BLOCK * x.shape[kept[0]] // x.size, 1)
+    result = np.empty(0)
+    for begin in range(0, x.shape[kept[0]], step):
+        check_time()
+        index = (*before, slice(begin, begin + step))
+        part = compute(x[index])
+        if begin == 0:
+            result = np.empty(shape, part.dtype)
+        result[index] = part
+    return result
 
 
 def from_real(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -47,7 +73,7 @@ def from_real(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     sizes[axes[-1]] = x.shape[axes[-1]] // 2 + 1 if x.shape[axes[-1]] else 0
     if x.size == 0:
         return np.zeros(sizes, np.result_type(x.dtype, np.complex64))
-    return transform(np.fft.rfft(x, axis=axes[-1]), axes[:-1], inverse=False)
+    return _by_blocks(x, axes, sizes, lambda part: transform(np.fft.rfft(part, axis=axes[-1]), axes[:-1], inverse=False))
 
 
 def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:
@@ -56,7 +82,8 @@ def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:
     sizes[axes[-1]] = size
     if x.size == 0 or size == 0:
         return np.zeros(sizes, x.real.dtype)
-    return np.fft.irfft(transform(x, axes[:-1], inverse=True), size, axis=axes[-1])
+    last = axes[-1]
+    return _by_blocks(x, axes, sizes, lambda part: np.fft.irfft(transform(part, axes[:-1], inverse=True), size, axis=last))
 
 
 def centered(window: np.ndarray, size: int) -> np.ndarray:
@@ -76,9 +103,12 @@ def overlap_add(frames: np.ndarray, step: int) -> np.ndarray:
     Frames that do not overlap are added at once.
     """
     batch, count, size = frames.shape
-    result = np.zeros((batch, (count - 1) * step + size if count else 0), frames.dtype)
+    length = (count - 1) * step + size if count else 0
+    check_memory((batch, length), frames.dtype, "the whole signal")
+    result = np.zeros((batch, length), frames.dtype)
     interval = -(-size // step)
     for first in range(min(interval, count)):
+        check_time()
         disjoint = frames[:, first::interval]
         strides = (result.strides[0], interval * step * result.strides[1], result.strides[1])
         target = as_strided(result[:, first * step :], disjoint.shape, strides)

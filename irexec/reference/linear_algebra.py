@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irexec.reference.limits import check_time
+
 
 def inverse(x: np.ndarray) -> np.ndarray:
     """The inverses of (..., n, n), in the type of ``x``; divisions by 0 of a singular matrix give infinities and NaN."""
@@ -21,6 +23,7 @@ def _by_elimination(x: np.ndarray) -> np.ndarray:
     matrix_index = np.arange(len(upper))
     with np.errstate(all="ignore"):
         for k in range(size):
+            check_time()
             pivot = k + np.abs(upper[:, k:, k]).argmax(1)
             for matrices in (upper, right):
                 matrices[matrix_index, k], matrices[matrix_index, pivot] = matrices[matrix_index, pivot], matrices[matrix_index, k].copy()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irexec.reference.limits import check_memory, check_time
 from irexec.reference.windows import SlidingWindows, pad, tap_slices, windows
 
 
@@ -26,7 +27,9 @@ def fold(columns: np.ndarray, sizes: Sequence[int], placed: SlidingWindows) -> n
     taps = columns.reshape(columns.shape[0], channels, *placed.kernel, *placed.counts)
     padded = [size + begin + end for size, begin, end in zip(sizes, *placed.pads, strict=True)]
     every = (slice(None), slice(None))
+    check_memory((columns.shape[0], channels, *padded), columns.dtype, "the padded image")
     image = np.zeros((columns.shape[0], channels, *padded), columns.dtype)
     for tap in np.ndindex(*placed.kernel):
+        check_time()
         image[(*every, *tap_slices(tap, placed.counts, placed.strides, placed.dilations))] += taps[(*every, *tap)]
     return image[(*every, *(slice(begin, begin + size) for begin, size in zip(placed.pads_begin, sizes, strict=True)))]

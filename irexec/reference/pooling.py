@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irexec.reference.limits import check_time
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, pad, tap_slices
 
 Sizes = Sequence[int]
+
+# How many values of adaptive windows are held at once.
+_WINDOW_VALUES = 1 << 20
 
 
 def lowest(dtype: np.dtype) -> float | int:
@@ -108,7 +112,24 @@ def adaptive_mean(x: np.ndarray, counts: Sizes) -> np.ndarray:
 
 
 def adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of each adaptive window, and its index in the flattened spatial axes; the first of equals."""
+    """The maximum of each adaptive window, and its index in the flattened spatial axes; the first of equals.
+
+    The values of all windows may take many times the memory of the input, so that only some channels are pooled at a time.
+    """
+    channels = x.reshape(math.prod(x.shape[:2]), 1, *x.shape[2:])
+    values = np.empty((len(channels), 1, *counts), x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    # A window has at most two elements more than its share of an axis.
+    each = math.prod(size + 2 * out for size, out in zip(x.shape[2:], counts, strict=True))
+    step = max(_WINDOW_VALUES // max(each, 1), 1)
+    for begin in range(0, len(channels), step):
+        check_time()
+        part = slice(begin, begin + step)
+        values[part], indices[part] = _adaptive_max(channels[part], counts)
+    return values.reshape(*x.shape[:2], *counts), indices.reshape(*x.shape[:2], *counts)
+
+
+def _adaptive_max(x: np.ndarray, counts: Sizes) -> tuple[np.ndarray, np.ndarray]:
     rank = len(counts)
     flat = np.arange(math.prod(x.shape[2:]), dtype=np.int64).reshape(x.shape[2:])
     values, positions, valid = x, flat, np.ones((), np.bool_)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irexec.reference.limits import check_time
 from irexec.reference.special import round_half_away
 
 # The maximum of dw and dh in Detectron.
@@ -111,6 +112,7 @@ def suppress(
     box = 0
     # Whether a box is kept depends on those kept before, so each kept box is one iteration.
     while box < len(boxes) and (limit is None or len(kept) < limit):
+        check_time()
         kept.append(box)
         rest = slice(box + 1, None)
         np.fmax(max_overlap[rest], overlap(boxes[box], boxes[rest], sizes[box], sizes[rest], offset), out=max_overlap[rest])

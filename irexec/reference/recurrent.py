@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from irexec.errors import OpError
+from irexec.reference.limits import check_time
 
 State = tuple[np.ndarray, ...]
 Cell = Callable[[np.ndarray, State], State]
@@ -117,6 +118,7 @@ def over_time(
         return _over_equal_lengths(gates, cell, state, outputs, reverse)
     rows = np.arange(batch)
     for t in range(steps):
+        check_time()
         running = t < lengths
         index = np.where(running, lengths - 1 - t, 0) if reverse else np.full(batch, t)
         new = cell(gates[rows, index], state)
@@ -129,6 +131,7 @@ def _over_equal_lengths(gates: np.ndarray, cell: Cell, state: State, outputs: np
     """``over_time`` where every sequence has all the steps."""
     steps = outputs.shape[1]
     for t in reversed(range(steps)) if reverse else range(steps):
+        check_time()
         state = cell(gates[:, t], state)
         outputs[:, t] = state[0]
     return outputs, state

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.reference.limits import check_time
+
 F = np.float32
 
 # Positions per tap up to which one product with a matrix that is mostly zeros is faster than tap by tap.
@@ -173,6 +175,7 @@ def by_taps(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     """The same, tap by tap in their order."""
     result = np.zeros((*x.shape[:axis], len(taps.index), *x.shape[axis + 1 :]), x.dtype)
     for tap in range(taps.index.shape[1]):
+        check_time()
         part = np.take(x, taps.index[:, tap], axis)
         part *= _weight(taps, tap, axis, x.ndim).astype(x.dtype, copy=False)
         result += part
@@ -200,6 +203,7 @@ def together(x: np.ndarray, axes: Sequence[int], tables: Sequence[Taps], factor:
     """
     total, weights = np.zeros((), F), np.zeros((), F)
     for points in itertools.product(*(range(taps.index.shape[1]) for taps in tables)):
+        check_time()
         weight, taken = factor, x
         for axis, taps, tap in zip(axes, tables, points, strict=True):
             weight = weight * _weight(taps, tap, axis, x.ndim)

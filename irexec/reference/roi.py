@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from irexec.errors import check
-from irexec.reference.roi_points import blocks, interpolate
+from irexec.reference.limits import check_time
+from irexec.reference.roi_align import blocks
+from irexec.reference.roi_sampling import interpolate
 from irexec.reference.special import round_half_away
 
 # The pixels of bins along one axis: the first of each, and the one after its last, (R, bins).
@@ -94,6 +96,7 @@ def _max_of_windows(rows: np.ndarray, starts: np.ndarray, vertical: Windows, hor
     for i in range(_longest(vertical)):
         line = starts + np.minimum(vertical[0] + i, last_row)[:, :, None] * width
         for j in range(_longest(horizontal)):
+            check_time()
             np.maximum(result, rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0), out=result)
     result[_areas(vertical, horizontal) == 0] = 0
     return result
@@ -107,6 +110,7 @@ def _mean_of_windows(rows: np.ndarray, starts: np.ndarray, vertical: Windows, ho
         line = starts + np.minimum(vertical[0] + i, last_row)[:, :, None] * width
         has_row = (vertical[0] + i < vertical[1])[:, :, None]
         for j in range(_longest(horizontal)):
+            check_time()
             values = rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0)
             values[~(has_row & (horizontal[0] + j < horizontal[1])[:, None, :])] = 0
             result += values
@@ -199,6 +203,7 @@ def pool_sensitive_bilinear(
         images = rois[block, 0].astype(np.int64)[:, None, None] * (lines * columns)
         left, top, right, bottom = (rois[block, 1:] * rois.dtype.type(spatial_scale)).T
         for part in range(lines * columns):
+            check_time()
             y = _bin_positions(*_part(top, bottom, part // columns, lines), pooled, height)[:, :, None]
             x = _bin_positions(*_part(left, right, part % columns, columns), pooled, width)[:, None, :]
             result[block] += _interpolate_inside(rows, (images + part) * (height * width), (height, width), y, x)
@@ -271,6 +276,7 @@ def _mean_of_points(
     total = np.zeros((*starts.shape, rows.shape[1]), rows.dtype)
     count = np.zeros(starts.shape, rows.dtype)
     for y, x in points:
+        check_time()
         inside = (y >= -0.5) & (y <= sizes[0] - 0.5) & (x >= -0.5) & (x <= sizes[1] - 0.5)
         inside = np.broadcast_to(inside, starts.shape)
         values = interpolate(rows, starts, sizes, y, x)

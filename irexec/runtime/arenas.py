@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.kernel import Context
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool, pool_of
 from irexec.backend.scratch import Scratch
-from irexec.compile.errors import node_error
+from irexec.compile.errors import too_large
 from irexec.compile.memory import ALIGNMENT
-from irexec.compile.steps import Plan
-from irexec.errors import NodeError, OpError
+from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
+from irexec.compile.steps import Plan, Step
 
 KEPT = 2
 """Arenas that are kept for the next run."""
@@ -50,14 +50,23 @@ class Arena:
 
 
 class Arenas:
-    """The arenas of a compiled model. Each grows to the largest plan that it was used for; at most KEPT are kept."""
+    """The arenas of a compiled model. Each grows to the largest plan that it was used for; at most KEPT are kept.
 
-    def __init__(self) -> None:
+    Args:
+        memory: how much may be allocated.
+    """
+
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
+        self.memory = memory or MemoryLimit()
         self._free: list[Arena] = []
         self._lock = threading.Lock()
 
     def take(self, plan: Plan) -> Arena:
-        """An arena that is large enough for the plan, for the caller alone."""
+        """An arena that is large enough for the plan, for the caller alone.
+
+        Raises:
+            NodeError: there is not enough memory for it.
+        """
         with self._lock:
             fitting = [arena for arena in self._free if arena.buffer.size >= plan.arena]
             if fitting:
@@ -66,10 +75,11 @@ class Arenas:
                 return arena
             if self._free:
                 self._free.pop()
+        check_arena(plan, self.memory)
         try:
             return Arena(_aligned(plan.arena))
-        except (MemoryError, ValueError) as error:
-            raise _too_large(plan) from error
+        except MemoryError as error:
+            raise arena_error(plan, too_large(error)) from error
 
     def give_back(self, arena: Arena) -> None:
         """The run is over."""
@@ -82,14 +92,6 @@ class Arenas:
         """Bytes of the arenas that no run uses now."""
         with self._lock:
             return sum(arena.buffer.size for arena in self._free)
-
-
-def _too_large(plan: Plan) -> NodeError:
-    """The arena cannot be had: the error names the layer that gives the largest tensor."""
-    largest = max(plan.places, key=lambda place: place.size)
-    node = next(step.node for step in plan.steps if largest.slot in step.outputs)
-    reason = f"it needs more than memory or NumPy can hold: its result takes {largest.size} bytes, all intermediate tensors {plan.arena}"
-    return node_error(node, [], OpError(reason))
 
 
 def _aligned(size: int) -> np.ndarray:
@@ -107,8 +109,12 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> Frame:
     for alias in plan.aliases:
         slots[alias.slot] = alias.view(slots[alias.source])
     pool = pool_of(plan.threads)
-    contexts = [Context(pool, [Scratch(part) for part in _workspaces(step.workspace, plan.threads, buffer)]) for step in plan.steps]
-    return Frame(slots, contexts)
+    return Frame(slots, [_context(step, slots, pool, buffer) for step in plan.steps])
+
+
+def _context(step: Step, slots: list[Any], pool: Pool, buffer: np.ndarray) -> Context:
+    scratches = [Scratch(part) for part in _workspaces(step.workspace, pool.threads, buffer)]
+    return Context(pool, scratches, fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs)))
 
 
 def _workspaces(workspace: tuple[int, int], threads: int, buffer: np.ndarray) -> list[np.ndarray]:

@@ -11,12 +11,15 @@ import numpy as np
 from irexec.analysis.evaluate import rounded
 from irexec.backend.kernel import Context
 from irexec.backend.numpy_state import set_for_run
-from irexec.compile.errors import node_error
+from irexec.compile.errors import node_error, too_large
+from irexec.compile.memory_limit import check_addresses
 from irexec.compile.steps import BodyPlan, Plan, Step
 from irexec.dtypes.elements import Element
-from irexec.errors import NodeError, OpError
+from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
+from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
+from irexec.runtime.limits import RunLimits
 
 State = MutableMapping[str, np.ndarray]
 
@@ -47,20 +50,34 @@ Observer = Callable[[Step, Sequence[Any], float], None]
 """Called after each step with the step, its outputs and the seconds that it took. The arrays are valid until it returns."""
 
 
-def run(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, observer: Observer | None = None) -> list[np.ndarray]:
+def run(
+    plan: Plan,
+    inputs: Sequence[np.ndarray],
+    state: State,
+    arenas: Arenas,
+    observer: Observer | None = None,
+    limits: RunLimits | None = None,
+) -> list[np.ndarray]:
     """The plan's targets for one array per Parameter.
 
     A target that may share memory with the caller's arrays, the plan or the state is copied.
 
+    Args:
+        limits: of memory and time; without, the memory that there is.
+
     Raises:
-        NodeError: a kernel refuses its inputs.
+        NodeError: a kernel refuses its inputs, or there is not enough memory.
+        RunTimeoutError: it takes too long.
     """
-    with set_for_run():
-        arrays = _targets(plan, inputs, state, arenas, observer)
+    limits = limits or RunLimits(arenas.memory)
+    with set_for_run(), limited(limits):
+        arrays = _targets(plan, inputs, state, arenas, limits, observer)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 
 
-def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, observer: Observer | None = None) -> list[np.ndarray]:
+def _targets(
+    plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, limits: RunLimits, observer: Observer | None = None
+) -> list[np.ndarray]:
     """The plan's targets, which may share memory with the inputs, the plan or the state."""
     arena = arenas.take(plan)
     try:
@@ -72,7 +89,7 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Are
         for alias in plan.late_aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
         variables = VariableTransaction(state)
-        runner = _Runner(slots, variables, arenas)
+        runner = _Runner(slots, variables, arenas, limits)
         for step, context in zip(plan.steps, frame.contexts, strict=True):
             if observer is None:
                 runner.run(step, context)
@@ -91,13 +108,16 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Are
 class _Runner:
     """Runs steps on the slots of one run."""
 
-    def __init__(self, slots: list[Any], state: VariableTransaction, arenas: Arenas) -> None:
-        self.slots, self.state, self.arenas = slots, state, arenas
+    def __init__(self, slots: list[Any], state: VariableTransaction, arenas: Arenas, limits: RunLimits) -> None:
+        self.slots, self.state, self.arenas, self.limits = slots, state, arenas, limits
 
     def run(self, step: Step, context: Context) -> None:
         slots = self.slots
         arrays = [slots[i] for i in step.inputs]
+        self.limits.check_time(step.node.name)
         try:
+            if step.size:
+                self.limits.take(step.size, step.facts)
             if step.kernel is not None:
                 for place in step.fresh:
                     slots[place.slot] = place.allocated()
@@ -115,15 +135,21 @@ class _Runner:
         if step.call is None:
             raise AssertionError("a step has a kernel or a function")
         if step.check is not None:
-            step.check(*map(_fact, arrays, step.types))
+            facts = step.check(*map(_fact, arrays, step.types))
+            if facts is not None and not step.size:
+                check_addresses(facts)
+                self.limits.take(sum(fact.known_nbytes for fact in facts), facts)
         result = step.call(*arrays, **self._injected(step)) if step.bodies or step.state else step.call(*arrays)
         results = result if isinstance(result, tuple | list) else (result,)
         for i, slot in enumerate(step.outputs):
             if slot >= 0:
-                self.slots[slot] = results[i] if step.elements is None else rounded(results[i], step.elements[i])
+                is_whole = step.elements is None and isinstance(results[i], np.ndarray)
+                self.slots[slot] = results[i] if is_whole else rounded(results[i], None if step.elements is None else step.elements[i])
 
     def _injected(self, step: Step) -> dict[str, Any]:
-        injected: dict[str, Any] = {name: PlanRunner(body, self.state.state, self.arenas) for name, body in step.bodies.items()}
+        injected: dict[str, Any] = {
+            name: PlanRunner(body, self.state.state, self.arenas, self.limits) for name, body in step.bodies.items()
+        }
         if step.state is not None:
             injected[step.state] = self.state
         return injected
@@ -138,25 +164,20 @@ def _fact(array: np.ndarray | None, known: Element | Fact | None) -> Fact:
 
 def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoReturn:
     """Raise the error of a step with the layer in which it was raised."""
+    if isinstance(error, RunTimeoutError):
+        raise RunTimeoutError.at("/".join(filter(None, (step.node.name, error.node))), error.seconds) from error
     if isinstance(error, NodeError):
         if not step.bodies:
             raise error
         raise NodeError(f"in layer {step.node.name!r}: {error}", node=f"{step.node.name}/{error.node}", reason=error.reason) from error
     if isinstance(error, OpError):
         raise node_error(step.node, arrays, error) from error
-    if _is_too_large(error):
-        raise node_error(step.node, arrays, OpError(f"it needs more than memory or NumPy can hold: {error}")) from error
+    if isinstance(error, MemoryError | OverflowError):
+        raise node_error(step.node, arrays, too_large(error)) from error
     if not hasattr(error, "__notes__"):
         # An error in irexec itself: it keeps its type, and a note says in which layer it was raised.
         error.add_note(f"in layer {step.node.id} {step.node.name!r} ({step.node.type} of {step.node.version})")
     raise error
-
-
-def _is_too_large(error: Exception) -> bool:
-    """Whether memory or NumPy cannot hold a result; NumPy raises ValueError for sizes beyond 63 bits."""
-    return isinstance(error, MemoryError | OverflowError) or (
-        isinstance(error, ValueError) and ("Maximum allowed dimension" in str(error) or "array is too big" in str(error))
-    )
 
 
 class PlanRunner:
@@ -165,9 +186,11 @@ class PlanRunner:
     Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is over.
     """
 
-    def __init__(self, planned: BodyPlan, state: State, arenas: Arenas) -> None:
+    def __init__(self, planned: BodyPlan, state: State, arenas: Arenas, limits: RunLimits) -> None:
         self.node, self.body = planned.node, planned.body
-        self._plan, self._state, self._arenas = planned.plan, state, arenas
+        self._plan, self._state, self._arenas, self._limits = planned.plan, state, arenas, limits
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        return _targets(self._plan, inputs, self._state, self._arenas)
+        # A body may have no step, and a loop of it no end.
+        self._limits.check_time()
+        return _targets(self._plan, inputs, self._state, self._arenas, self._limits)

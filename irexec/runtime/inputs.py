@@ -113,7 +113,10 @@ def _array(what: str, port: Port, value: Any, allow_cast: bool) -> np.ndarray:
 def _strings(what: str, port: Port, value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{what} is bytes that are not UTF-8: {error.reason} ({port})") from None
     if array.dtype.kind not in "UO" or not all(isinstance(v, str) for v in array.ravel().tolist()):
         raise InputError(f"{what} is {array.dtype}, the model expects text ({port})")
     return array.astype(object)

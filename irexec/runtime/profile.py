@@ -128,7 +128,7 @@ class Profile:
         return sorted_rows({"step": self.steps, "layer": self.layers, "type": self.types}[by], sort)
 
     def __repr__(self) -> str:
-        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {self.runs} runs>"
+        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {_runs(self.runs)}>"
 
     def __str__(self) -> str:
         return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
@@ -172,11 +172,16 @@ def table(rows: Sequence[ProfileRow], by: Grouping) -> tuple[list[str], list[lis
 _NUMBERS = ("ms", "share", "MACs", "GFLOP/s", "bytes", "params")
 
 
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
 def totals(profile: Profile) -> list[str]:
     """The lines below the table."""
     threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
+    runs = _runs(profile.runs)
     lines = [
-        f"a run takes {profile.milliseconds:.3f} ms (median of {profile.runs} runs, {threads}; minimum {profile.minimum:.3f} ms)",
+        f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
         f"{profile.in_steps:.3f} ms are in {len(profile.steps)} steps",
         cost_line(profile.cost),
     ]

@@ -14,17 +14,21 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import one_blas_thread, thread_count
+from irexec.compile.errors import check_as_inferred, node_error
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.plan_report import PlanReport, describe_plan
 from irexec.compile.steps import Plan
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError, ModelError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
+from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
+from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import OnLayer, observer_of
 from irexec.runtime.outputs import Outputs
 from irexec.runtime.plans import PlanCache
@@ -47,6 +51,7 @@ class CompiledModel:
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
         weights: whether compressed weights are "packed", "unpacked" or what suits the memory there is; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
+        max_memory: bytes that the process may hold; see compile_model.
 
     Attributes:
         model: the copy that runs.
@@ -64,14 +69,17 @@ class CompiledModel:
         optimize: bool | Collection[str] = True,
         weights: WeightsMode = "auto",
         tolerant: bool = False,
+        max_memory: int | None = None,
     ) -> None:
         check_model(model)
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
-        self._compilation = Compilation(optimize=optimize, threads=self.threads, unpack=are_unpacked(weights, self.model))
-        self._arenas = Arenas()
+        self._memory = MemoryLimit(max_memory)
+        unpack = are_unpacked(weights, self.model, self._memory)
+        self._compilation = Compilation(self._memory, optimize=optimize, threads=self.threads, unpack=unpack)
+        self._arenas = Arenas(self._memory)
         self._inference = infer_shapes(self.model, tolerant=tolerant)
         self.inputs: list[Port] = input_ports(self.model, self._inference.facts)
         self.outputs: list[Port] = output_ports(self.model, self._inference.facts)
@@ -100,13 +108,16 @@ class CompiledModel:
         *,
         allow_cast: bool = False,
         on_layer: OnLayer | None = None,
+        timeout: float | None = None,
     ) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the tensors that ``outputs`` names; see Session.run."""
-        return self._session.run(inputs, outputs, allow_cast=allow_cast, on_layer=on_layer)
+        return self._session.run(inputs, outputs, allow_cast=allow_cast, on_layer=on_layer, timeout=timeout)
 
-    def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
+    def values(
+        self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False, timeout: float | None = None
+    ) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph; see Session.values."""
-        return self._session.values(inputs, values, allow_cast=allow_cast)
+        return self._session.values(inputs, values, allow_cast=allow_cast, timeout=timeout)
 
     def input(self, key: str | int = 0) -> Port:
         """The input of a name or position; raises InputError if there is none."""
@@ -138,28 +149,30 @@ class CompiledModel:
         made = self._plans.get((key, None), lambda: self._make(key, None))
         return describe_plan(made, self.model, self._compilation.store)
 
-    def profile(self, inputs: Inputs = None, runs: int = 20, *, allow_cast: bool = False) -> Profile:
+    def profile(self, inputs: Inputs = None, runs: int = 20, *, allow_cast: bool = False, timeout: float | None = None) -> Profile:
         """Run several times and measure every step; the state of variables is that before the first call, and stays as it is.
 
         Args:
             inputs: as for a call.
             runs: how many runs are measured, after two that are not.
             allow_cast: as for a call.
+            timeout: seconds that all runs together may take; None for any.
 
         Raises:
             InputError: ``runs`` is not a whole number of at least 1, or the inputs are wrong.
             NodeError: a kernel refuses its inputs.
+            RunTimeoutError: the runs take longer than ``timeout``.
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
             raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
         arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
         shapes = tuple(array.shape for array in arrays)
-        session, planned = self.session(), self._plan(shapes, None)
+        session, planned, limits = self.session(), self._plan(shapes, None), RunLimits(self._memory, timeout)
 
         def run_once(observer: Observer) -> None:
             session.reset()
             with one_blas_thread():
-                run(planned, arrays, session.variables.arrays, self._arenas, observer)
+                run(planned, arrays, session.variables.arrays, self._arenas, observer, limits)
 
         times = measure(run_once, len(planned.steps), runs)
         return describe_profile(planned, times, Costs(self.model, self._infer(shapes).facts))
@@ -197,7 +210,7 @@ class CompiledModel:
 
     def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
         inference = self._infer(shapes)
-        with one_blas_thread():
+        with one_blas_thread(), limited(self._memory):
             return plan(self.model, inference, targets, self._compilation)
 
     def _infer(self, shapes: InputShapes) -> Inference:
@@ -205,7 +218,19 @@ class CompiledModel:
         if not shapes or self._is_static:
             return self._inference
         facts = [Fact(_fact(self._inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
-        return infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
+        found = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
+        if not self.tolerant:
+            self._check_as_inferred(found)
+        return found
+
+    def _check_as_inferred(self, found: Inference) -> None:
+        """Raise NodeError where a value does not have the shape that was inferred for inputs of any shape."""
+        for node in self.model.nodes:
+            for value in node.outputs:
+                try:
+                    check_as_inferred(found[value], self._inference[value])
+                except OpError as error:
+                    raise node_error(node, [], error) from error
 
     def _own(self, value: Value) -> Value:
         """The value of the copy for one of the model that was compiled, or of the copy itself."""
@@ -244,6 +269,7 @@ class Session:
         *,
         allow_cast: bool = False,
         on_layer: OnLayer | None = None,
+        timeout: float | None = None,
     ) -> dict[str, np.ndarray] | Outputs:
         """Run, and return the tensors that are asked for.
 
@@ -254,30 +280,41 @@ class Session:
             allow_cast: as for a call.
             on_layer: called after each step with its layers, outputs and time, as a StepRun. Layers that were fused are one step;
                 with ``optimize=False`` each is a step of its own. What it raises ends the run.
+            timeout: seconds that the run may take; None for any. The time is looked at between steps and between the iterations
+                of loops, so that a single step that takes longer is completed first. The state of variables is then that
+                before the run.
 
         Returns:
             A dict by the keys, as text, in the order asked for; Outputs where ``outputs`` is None.
 
         Raises:
             InputError: there is no such tensor; the message offers similar names.
-            NodeError: a kernel refuses its inputs.
+            NodeError: a kernel refuses its inputs, or there is not enough memory.
+            RunTimeoutError: the run takes longer than ``timeout``.
         """
         observer = None if on_layer is None else observer_of(on_layer)
         if outputs is None:
-            return Outputs(self._compiled.outputs, self._run(inputs, None, allow_cast, observer))
+            return Outputs(self._compiled.outputs, self._run(inputs, None, allow_cast, observer, timeout))
         if isinstance(outputs, str | int):
             outputs = [outputs]
         values = tuple(self._compiled._own(self._value(key)) for key in outputs)
-        arrays = self._run(inputs, values, allow_cast, observer)
+        arrays = self._run(inputs, values, allow_cast, observer, timeout)
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
 
-    def values(self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False) -> list[np.ndarray]:
+    def values(
+        self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False, timeout: float | None = None
+    ) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph, be it the model's or the compiled copy's.
+
+        Args:
+            inputs, allow_cast, timeout: as for ``run``.
+            values: of the graph itself.
 
         Raises:
             InputError: a value is not of this graph, such as one inside a body, of which every iteration has another.
+            NodeError, RunTimeoutError: as for ``run``.
         """
-        return self._run(inputs, tuple(map(self._compiled._own, values)), allow_cast)
+        return self._run(inputs, tuple(map(self._compiled._own, values)), allow_cast, timeout=timeout)
 
     def _value(self, key: str | int) -> Value:
         if isinstance(key, int):
@@ -289,12 +326,20 @@ class Session:
             raise InputError(f"a tensor is asked for by {key!r}, expected its name or the position of a result")
         return find_value(self._compiled.model, key)
 
-    def _run(self, inputs: Inputs, targets: Targets, allow_cast: bool, observer: Observer | None = None) -> list[np.ndarray]:
+    def _run(
+        self,
+        inputs: Inputs,
+        targets: Targets,
+        allow_cast: bool,
+        observer: Observer | None = None,
+        timeout: float | None = None,
+    ) -> list[np.ndarray]:
         compiled = self._compiled
+        limits = RunLimits(compiled._memory, timeout)
         arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
         with one_blas_thread():
-            return run(planned, arrays, self.variables.arrays, compiled._arenas, observer)
+            return run(planned, arrays, self.variables.arrays, compiled._arenas, observer, limits)
 
 
 def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
@@ -321,11 +366,8 @@ def _refuse_damage(model: ir.Model) -> None:
     errors = [problem for graph in graphs for problem in graph.problems if problem.severity == "error"]
     if not errors:
         return
-    first = errors[0]
-    place = f"{model.path or 'the model'}{'' if first.line is None else f', line {first.line}'}"
-    layer = "" if first.layer_name is None else f", layer {first.layer_id} {first.layer_name!r} ({first.layer_type})"
     more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
-    raise ModelError(f"{place}{layer}: {first.message}{more}")
+    raise ModelError(f"{errors[0].at(str(model.path or 'the model'))}: {errors[0].message}{more}")
 
 
 def _fact(inference: Inference, port: Port) -> Fact:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, get_args
 
-from irexec.backend.available_memory import available_memory
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
 from irexec.errors import InputError
 from irexec.ir.graph import Model
@@ -16,11 +15,11 @@ SHARE = 4
 """Unpacked weights may take this part of the available memory: one over SHARE."""
 
 
-def are_unpacked(mode: WeightsMode, model: Model, root: Path = Path("/")) -> bool:
+def are_unpacked(mode: WeightsMode, model: Model, memory: MemoryLimit) -> bool:
     """Whether kernels may hold compressed weights as f32.
 
     Args:
-        root: where ``proc`` and ``sys`` are, for tests.
+        memory: says how much is left.
 
     Raises:
         InputError: ``mode`` is another word.
@@ -29,7 +28,7 @@ def are_unpacked(mode: WeightsMode, model: Model, root: Path = Path("/")) -> boo
         given = "a path or bytes" if not isinstance(mode, str) else repr(mode)
         raise InputError(f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin")
     if mode == "auto":
-        return unpacked_size(model) * SHARE <= available_memory(root)
+        return unpacked_size(model) * SHARE <= memory.left()
     return mode == "unpacked"
 
 

@@ -110,6 +110,14 @@ def _annotated(annotation: Any) -> tuple[Callable[[str], Any], tuple[str, ...]]:
 
 
 def _integer(text: str) -> int:
+    """An integer of 64 bits, signed or not: some attributes are unsigned."""
+    value = _integer_of_any_size(text)
+    if not -(1 << 63) <= value < 1 << 64:
+        raise RangeError(f"{text[:40]!r} is not an integer of 64 bits")
+    return value
+
+
+def _integer_of_any_size(text: str) -> int:
     try:
         return int(text)
     except ValueError:

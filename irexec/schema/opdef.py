@@ -12,14 +12,15 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.errors import OpError, RangeError
 from irexec.ir import codes
-from irexec.ir.facts import Fact
+from irexec.ir.dims import check_sizes
+from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.attributes import Attribute
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import InputSpec, check_inputs
 from irexec.schema.signature import Signature, read_signature
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AttributeProblem:
     """What is wrong with one attribute of a layer, as a code of a finding and its message; the schema does not know the layer."""
 
@@ -27,7 +28,7 @@ class AttributeProblem:
     message: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ParsedAttributes:
     """The attributes of one layer, typed.
 
@@ -109,6 +110,11 @@ class OpDef:
         # Read when it is first needed: a model uses few of the operations, and annotations take long to evaluate.
         return read_signature(self.kernel)
 
+    @functools.cached_property
+    def _input_count(self) -> tuple[int, bool]:
+        """The minimum number of inputs, and whether any number may follow."""
+        return sum(not spec.optional and not spec.variadic for spec in self.inputs), any(spec.variadic for spec in self.inputs)
+
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
         """What the operation takes."""
@@ -152,16 +158,20 @@ class OpDef:
             arguments: attributes and injected arguments, by the kernel's parameter.
 
         Raises:
-            OpError: the number of inputs is wrong, one breaks its declaration, or the rule objects.
+            OpError: the number of inputs is wrong, one breaks its declaration, the rule objects, or a size of an output is negative or
+                does not fit 64 bits.
         """
         self.check_input_count(len(inputs))
         check_inputs(self.inputs, inputs)
-        return self.shape_function(*inputs, **arguments)
+        with np.errstate(all="ignore"):
+            facts = self.shape_function(*inputs, **arguments)
+        for fact in facts if isinstance(facts, tuple | list) else (facts,):
+            check_sizes(fact.fact.shape if isinstance(fact, EveryOutput) else fact.shape)
+        return facts
 
     def check_input_count(self, given: int) -> None:
         """Raise OpError unless ``given`` is a possible number of inputs."""
-        minimum = sum(not spec.optional and not spec.variadic for spec in self.inputs)
-        variadic = any(spec.variadic for spec in self.inputs)
+        minimum, variadic = self._input_count
         if given < minimum or (given > len(self.inputs) and not variadic):
             upper = "or more" if variadic else f"to {len(self.inputs)}" if len(self.inputs) > minimum else ""
             raise OpError(f"has {given} inputs, expected {' '.join(filter(None, (str(minimum), upper)))}")

@@ -48,11 +48,13 @@ def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any
         if since in versions:
             raise ValueError(f"{type} of {since} is registered twice")
         versions[since] = OpDef(type, since, kernel, **flags)
+        resolve.cache_clear()
         return versions[since]
 
     return register
 
 
+@functools.lru_cache(maxsize=1024)
 def resolve(type: str, version: str) -> OpDef:
     """The definition that a layer of this type and version means.
 

@@ -32,7 +32,7 @@ def non_negative(size: Size, what: str) -> Size:
 
 def scalar_size(fact: Fact, what: str) -> Size:
     """The size that an integer scalar holds; OpError if it is negative. ``what`` names the input."""
-    given = fact.sizes()
+    given = fact.sizes(what)
     check(given is None or len(given) == 1, f"{what} has {0 if given is None else len(given)} elements, expected 1")
     return ANY if given is None else non_negative(given[0], what)
 

@@ -29,7 +29,13 @@ def check_list(values: Sequence[object], rank: int, what: str) -> None:
 
     An empty list means the default, as OpenVINO reads and writes it.
     """
-    check(len(values) in (0, rank), f"{what} has length {len(values)}, expected {rank}: one value for each spatial axis")
+    if values:
+        check_length(values, rank, what)
+
+
+def check_length(values: Sequence[object], rank: int, what: str) -> None:
+    """Raise OpError unless there is one value for each spatial axis."""
+    check(len(values) == rank, f"{what} has length {len(values)}, expected {rank}: one value for each spatial axis")
 
 
 def per_axis(values: Sequence[int], rank: int, default: int) -> tuple[int, ...]:

@@ -13,37 +13,31 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.api import read_model
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.tools.array_files import write_npz
 from irexec.tools.engine_process import EngineProcess, Measured, take_turns
 from irexec.tools.engines import Job
-from irexec.tools.images import Notify
+from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, sample_inputs
-from irexec.tools.shapes import Shapes, reshape
+from irexec.tools.run_options import RunOptions
+from irexec.tools.shapes import reshape
 
 OTHERS = ("openvino", "onnxruntime")
 """The runtimes to compare with."""
 
 
-@dataclass(frozen=True)
-class BenchOptions:
-    """How a model is measured.
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(RunOptions):
+    """How a model is measured: with ``threads`` of each engine, and ``max_memory`` of the process of irexec.
 
     Attributes:
-        weights: the .bin; None is the file of the model's name.
-        shapes: new shapes of inputs by name; None is the only input.
-        seed: for random inputs.
         runs: how many runs of each engine are measured.
-        threads: how many threads each engine uses; None is its own default.
         against: other runtimes, of OTHERS.
         onnx: the model that ONNX Runtime runs; None is the file of the model's name that ends in .onnx.
     """
 
-    weights: str | None = None
-    shapes: Shapes | None = None
-    seed: int = 0
     runs: int = 50
-    threads: int | None = None
     against: tuple[str, ...] = ()
     onnx: str | None = None
 
@@ -118,7 +112,7 @@ def bench(
     model = read_model(path, options.weights)
     reshape(model, options.shapes or {})
     ports = model.inputs
-    arrays = sample_inputs(sources, ports, options.seed, notify)
+    arrays = sample_inputs(sources, ports, options.seed, notify, MemoryLimit(options.max_memory))
     with tempfile.TemporaryDirectory(prefix="irexec-bench-") as folder, ExitStack() as stack:
         jobs = [_job(engine, path, ports, arrays, options, Path(folder)) for engine in ("irexec", *options.against)]
         processes = [stack.enter_context(EngineProcess(job)) for job in jobs]
@@ -143,7 +137,8 @@ def _job(engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.
         write_npz(file, arrays)
     if engine == "onnxruntime":
         return Job(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
-    return Job(engine, path, str(inputs), options.weights, options.threads, bool(options.shapes))
+    own = {"max_memory": options.max_memory} if engine == "irexec" else {}
+    return Job(engine, path, str(inputs), options.weights, options.threads, bool(options.shapes), own)
 
 
 def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError, ModelError
+from irexec.io.folders import replacing_folder
+from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Value
 from irexec.tools.array_files import storable
 
@@ -43,7 +43,7 @@ def _is_empty_or_dump(folder: Path) -> bool:
             found = {entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries}
         if not found:
             return True
-        with open(folder / _INDEX, encoding="utf-8") as file:
+        with open_regular(folder / _INDEX) as file:
             listed = {entry["file"] for entry in json.load(file)["tensors"]}
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -60,32 +60,14 @@ def write_dump(folder: Path, tensors: Mapping[str, tuple[Value, np.ndarray]]) ->
         ModelError: the folder cannot be written.
     """
     check_dump_folder(folder)
-    target = folder.resolve()
-    suffix = secrets.token_hex(8)
-    new, old = (target.with_name(f".{target.name}.{kind}.{suffix}") for kind in ("new", "old"))
     try:
-        new.mkdir(parents=True)
-        index = [_write_tensor(new, name, value, array) for name, (value, array) in tensors.items()]
-        (new / _INDEX).write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
-        _replace(new, target, old)
+        with replacing_folder(folder) as new:
+            index = [_write_tensor(new, name, value, array) for name, (value, array) in tensors.items()]
+            (new / _INDEX).write_text(json.dumps({"schema": 1, "tensors": index}, indent=2), encoding="utf-8")
+            # Writing may take minutes, in which files may have come into the folder.
+            check_dump_folder(folder)
     except OSError as error:
         raise ModelError(f"{folder}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def _replace(new: Path, target: Path, old: Path) -> None:
-    """Give ``new`` the name ``target``; what had it before is deleted, or has it again if that fails."""
-    if not target.exists():
-        os.rename(new, target)
-        return
-    os.rename(target, old)
-    try:
-        os.rename(new, target)
-    except BaseException:
-        os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> dict[str, Any]:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import Any
 
 import numpy as np
 
 from irexec.analysis.model import Port
-from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError
 from irexec.ir.dims import PartialShape, shape_text
-
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
-# Pillow is given the formats by name: others start programs (PostScript starts Ghostscript) or are rarely tested.
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-# Modes of Pillow with more than 8 bits per channel, all of them of one channel.
-_DEEP_MODES = ("F", "I", "I;16", "I;16L", "I;16B", "I;16N")
-
-Resize = Literal["stretch", "fit", "crop", "none"]
-Notify = Callable[[str], None]
+from irexec.tools.image_files import MODES, Notify, Resize, read_pixels
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class ImageOptions:
     resize: Resize | None = None
 
 
-def read_image(path: str, port: Port, options: ImageOptions, notify: Notify) -> np.ndarray:
+def read_image(path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None) -> np.ndarray:
     """The image as the array that ``port`` expects; ``notify`` is called with what the user might not expect.
 
     Raises:
@@ -54,12 +44,21 @@ def read_image(path: str, port: Port, options: ImageOptions, notify: Notify) -> 
     """
     layout, shape = _input_layout(port, options)
     sizes = dict(zip(layout, shape, strict=True))
-    channels = sizes.get("C", 1)
-    pixels = _read_pixels(path, channels if isinstance(channels, int) else 3, sizes.get("H"), sizes.get("W"), options.resize, notify)
-    if options.bgr:
-        pixels = pixels[:, :, ::-1]
-    mean, scale = _per_channel(options, pixels.shape[2])
-    return _typed(_laid_out((pixels - mean) / scale, layout), port)
+    channels = _channels(port, sizes.get("C", 1))
+    mean, scale = _per_channel(options, channels)
+    width, height = (size if isinstance(size, int) else None for size in (sizes["W"], sizes["H"]))
+    pixels = read_pixels(path, channels, (width, height), options.resize, notify, memory or MemoryLimit())
+    return _typed(_laid_out(pixels[:, :, ::-1] if options.bgr else pixels, mean, scale, layout), pixels, port, path)
+
+
+def _channels(port: Port, channels: Any) -> int:
+    """The number of channels that the input takes, 3 if that is not known."""
+    if port.element is None or port.element.kind in ("string", "boolean"):
+        raise InputError(f"input {port.name!r} is {port.element}, which takes no image")
+    count = channels if isinstance(channels, int) else 3
+    if count not in MODES:
+        raise InputError(f"an image has 1, 3 or 4 channels, the model expects {count}")
+    return count
 
 
 def _input_layout(port: Port, options: ImageOptions) -> tuple[str, tuple[Any, ...]]:
@@ -70,6 +69,8 @@ def _input_layout(port: Port, options: ImageOptions) -> tuple[str, tuple[Any, ..
     if layout is None or not _fits(layout, len(shape)):
         hint = f"layout {options.layout!r} does not fit it" if options.layout else "name its axes with --layout"
         raise InputError(f"input {port.name!r} has shape {shape_text(shape)}, which does not look like an image: {hint}")
+    if 0 in shape:
+        raise InputError(f"input {port.name!r} has shape {shape_text(shape)}, which has no pixels")
     batch = dict(zip(layout, shape, strict=True)).get("N", 1)
     if isinstance(batch, int) and batch != 1:
         raise InputError(f"input {port.name!r} takes {batch} images at once: give an array, or --shape with a batch of 1")
@@ -86,90 +87,67 @@ def _guessed_layout(shape: PartialShape) -> str | None:
     if len(shape) == 2:
         return "HW"
     batch = "N" if len(shape) == 4 else ""
-    if shape[-3] in _MODES:
+    if shape[-3] in MODES:
         return batch + "CHW"
-    return batch + "HWC" if shape[-1] in _MODES else None
-
-
-def load_pillow() -> Any:
-    try:
-        import PIL.Image
-        import PIL.ImageOps
-    except ImportError:
-        raise UnsupportedError("images need Pillow, which is not installed: pip install pillow") from None
-    return PIL
-
-
-def _read_pixels(path: str, channels: int, height: Any, width: Any, resize: Resize | None, notify: Notify) -> np.ndarray:
-    """The pixels as float32 [height, width, channels], in 0..255 unless the file has more than 8 bits per channel."""
-    if channels not in _MODES:
-        raise InputError(f"an image has 1, 3 or 4 channels, the model expects {channels}")
-    pillow = load_pillow()
-    image = _open(pillow, path, channels, notify)
-    size = (width if isinstance(width, int) else image.width, height if isinstance(height, int) else image.height)
-    if size != image.size:
-        image = _resized(pillow, image, size, resize, path, notify)
-    pixels = np.asarray(image, np.float32).reshape(image.height, image.width, -1)
-    return np.broadcast_to(pixels, (image.height, image.width, channels))
-
-
-def _open(pillow: Any, path: str, channels: int, notify: Notify) -> Any:
-    """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
-    try:
-        with pillow.Image.open(path, formats=_FORMATS) as opened:
-            image = pillow.ImageOps.exif_transpose(opened)
-            if image.mode not in _DEEP_MODES:
-                return image.convert(_MODES[channels])
-            image = pillow.Image.fromarray(np.asarray(image).astype(np.float32), "F")
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
-    except pillow.UnidentifiedImageError:
-        raise ModelError(f"{path}: not a readable image: it is none of {', '.join(_FORMATS)}") from None
-    except (OSError, ValueError, SyntaxError, EOFError, struct.error, pillow.Image.DecompressionBombError) as error:
-        raise ModelError(f"{path}: not a readable image: {error}") from None
-    if channels == 4:
-        raise InputError(f"{path} has one channel of more than 8 bits, the model expects 4 channels")
-    low, high = image.getextrema()
-    notify(f"{path} has values of more than 8 bits ({low:g}..{high:g}), which are taken as they are, not as 0..255")
-    return image
-
-
-def _resized(pillow: Any, image: Any, size: tuple[int, int], resize: Resize | None, path: str, notify: Notify) -> Any:
-    have, want = (f"{width}x{height}" for width, height in (image.size, size))
-    method = pillow.Image.Resampling.BILINEAR
-    if resize == "none":
-        raise InputError(f"{path} is {have}, the model expects {want}: --resize stretch, fit or crop makes it so")
-    if resize == "fit":
-        return pillow.ImageOps.pad(image, size, method, color=0)
-    if resize == "crop":
-        return pillow.ImageOps.fit(image, size, method)
-    if resize is None and image.width * size[1] != image.height * size[0]:
-        notify(f"{path} is stretched from {have} to {want}; --resize fit or crop keeps the proportions")
-    return image.resize(size, method)
+    return batch + "HWC" if shape[-1] in MODES else None
 
 
 def _per_channel(options: ImageOptions, channels: int) -> tuple[np.ndarray, np.ndarray]:
     for name, values in (("mean", options.mean), ("scale", options.scale)):
         if len(values) not in (1, channels):
-            raise InputError(f"--{name} has {len(values)} values, the image has {channels} channels")
-    return np.asarray(options.mean, np.float32), np.asarray(options.scale, np.float32)
+            raise InputError(f"--{name} has {len(values)} values, the image has {channels} channel{'' if channels == 1 else 's'}")
+    with np.errstate(all="ignore"):
+        mean, scale = np.asarray(options.mean, np.float32), np.asarray(options.scale, np.float32)
+    if not np.isfinite(mean).all():
+        raise InputError(f"--mean {_values(options.mean)} has a value that is not finite in 32 bits")
+    if not np.isfinite(scale).all() or not scale.all():
+        raise InputError(f"--scale {_values(options.scale)} has a value that is not finite, or is 0, in 32 bits")
+    return mean, scale
 
 
-def _laid_out(pixels: np.ndarray, layout: str) -> np.ndarray:
+def _values(values: tuple[float, ...]) -> str:
+    return ",".join(f"{value:g}" for value in values)
+
+
+def _laid_out(pixels: np.ndarray, mean: np.ndarray, scale: np.ndarray, layout: str) -> np.ndarray:
+    """(pixels - mean) / scale as float32 in this layout; it is the only array of floats that is made."""
     axes = [axis for axis in layout if axis != "N"]
-    if "C" not in axes:
-        pixels = pixels[:, :, 0]
-    arranged = pixels.transpose(["HWC".index(axis) for axis in axes])
-    return np.expand_dims(arranged, layout.index("N")) if "N" in layout else arranged
+    sizes = dict(zip("HWC", pixels.shape, strict=True))
+    array = np.empty([sizes[axis] for axis in axes], np.float32)
+    # The same memory as [height, width, channels]; without an axis of channels there is one of them.
+    view = array.transpose([axes.index(axis) for axis in "HWC" if axis in axes])
+    view = view if "C" in axes else view[:, :, np.newaxis]
+    with np.errstate(all="ignore"):
+        np.subtract(pixels, mean, out=view)
+        np.divide(view, scale, out=view)
+    return np.expand_dims(array, layout.index("N")) if "N" in layout else array
 
 
-def _typed(array: np.ndarray, port: Port) -> np.ndarray:
-    if port.element is None or port.element.kind in ("string", "boolean"):
-        raise InputError(f"input {port.name!r} is {port.element}, which takes no image")
+def _typed(array: np.ndarray, pixels: np.ndarray, port: Port, path: str) -> np.ndarray:
+    """The array in the type of the input; integers are rounded and cut to what the type can hold."""
+    assert port.element is not None
+    carrier = np.dtype(port.element.carrier)
     if port.element.is_integer:
-        limits = np.iinfo(port.element.carrier)
-        array = np.clip(np.rint(array), limits.min, limits.max)
-    return np.ascontiguousarray(array.astype(port.element.carrier))
+        if np.isnan(array).any():
+            raise InputError(f"{path} has NaN, which input {port} cannot hold")
+        return _integers(array, carrier)
+    with np.errstate(all="ignore"):
+        typed = array.astype(carrier, copy=False)
+    if np.isfinite(pixels).all() and not np.isfinite(typed).all():
+        raise InputError(f"{path} has values that {port.element} cannot hold after --mean and --scale: input {port}")
+    return typed
+
+
+def _integers(array: np.ndarray, carrier: np.dtype) -> np.ndarray:
+    """Floats rounded to integers, in place, and cut to the range of the type."""
+    np.rint(array, out=array)
+    limits = np.iinfo(carrier)
+    # The maximum of a wide type is not a float: the next one is beyond it.
+    above, below = array >= float(limits.max), array <= float(limits.min)
+    array[above | below] = 0
+    integers = array.astype(carrier)
+    integers[above], integers[below] = limits.max, limits.min
+    return integers
 
 
 def result_pixels(name: str, result: np.ndarray, options: ImageOptions, notify: Notify) -> np.ndarray:
@@ -182,7 +160,8 @@ def result_pixels(name: str, result: np.ndarray, options: ImageOptions, notify: 
     """
     image = _as_image(name, result, options.layout)
     mean, scale = _per_channel(options, image.shape[2])
-    pixels = image * scale + mean
+    with np.errstate(all="ignore"):
+        pixels = image * scale + mean
     if not np.isfinite(pixels).all():
         raise InputError(f"result {name!r} has NaN or infinities, which no pixel has")
     outside = int(((pixels < -0.5) | (pixels >= 255.5)).sum())
@@ -196,19 +175,11 @@ def _as_image(name: str, result: np.ndarray, given: str | None) -> np.ndarray:
     """The result as float64 [height, width, channels]."""
     layout = given.upper() if given and _fits(given.upper(), result.ndim) else _guessed_layout(result.shape) or ""
     sizes = dict(zip(layout, result.shape, strict=False))
-    fits = bool(layout) and sizes.get("C", 1) in _MODES and sizes.get("N", 1) == 1
+    fits = bool(layout) and sizes.get("C", 1) in MODES and sizes.get("N", 1) == 1
     if not fits or result.size == 0 or result.dtype.kind not in "fiub":
         raise InputError(f"result {name!r} is {result.dtype}{shape_text(result.shape)}, which is not one image of 1, 3 or 4 channels")
     image = result.squeeze(layout.index("N")) if "N" in layout else result
     axes = layout.replace("N", "")
     arranged = image.transpose([axes.index(axis) for axis in "HWC" if axis in axes])
-    return arranged.reshape(sizes["H"], sizes["W"], sizes.get("C", 1)).astype(np.float64)
-
-
-def write_png(file: IO[bytes], pixels: np.ndarray) -> None:
-    """Write pixels as ``result_pixels`` gives them.
-
-    Raises:
-        UnsupportedError: Pillow is not installed.
-    """
-    load_pillow().Image.fromarray(pixels).save(file, "PNG")
+    with np.errstate(all="ignore"):
+        return arranged.reshape(sizes["H"], sizes["W"], sizes.get("C", 1)).astype(np.float64)

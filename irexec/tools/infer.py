@@ -13,34 +13,30 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.api import read_model
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.ir.dims import PartialShape
 from irexec.ir.find import find_value, values_by_name
-from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
-from irexec.tools.array_files import load_arrays
+from irexec.tools.array_files import open_arrays
 from irexec.tools.dump import tensor_names, write_dump
 from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
+from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import refused, reshape
 
 _WARNINGS_SHOWN = 10
 
 
-@dataclass(frozen=True)
-class InferOptions:
+@dataclass(frozen=True, kw_only=True)
+class InferOptions(SessionOptions):
     """What a run is given and asked for.
 
     Attributes:
-        weights: the .bin; None is the file of the model's name.
-        shapes: new shapes of inputs by name; None is the only input.
-        seed: for random inputs.
         image: how images become inputs, and a result becomes an image.
-        threads, optimize: as for CompiledModel.
         compressed: ``weights`` of CompiledModel.
         strict: refuse a model in which validate finds an error.
         tensors: what to give; the Results if empty.
@@ -51,12 +47,7 @@ class InferOptions:
         topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
     """
 
-    weights: str | None = None
-    shapes: Mapping[str | None, PartialShape] | None = None
-    seed: int = 0
     image: ImageOptions = field(default_factory=ImageOptions)
-    threads: int | None = None
-    optimize: bool = True
     compressed: WeightsMode = "auto"
     strict: bool = False
     tensors: tuple[str, ...] = ()
@@ -103,7 +94,7 @@ class Messages:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The arrays to compare with: those that name a tensor of the model, and the names of the others."""
+    """The arrays to compare with and the tensors of the model that they name; the names of the arrays that name none."""
 
     arrays: Mapping[str, np.ndarray]
     values: Mapping[str, Value]
@@ -142,17 +133,26 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file of the user would be overwritten.
         ModelError, NodeError, UnsupportedError: what is asked for cannot be read, run or written.
+        RunTimeoutError: the run takes longer than the timeout.
     """
     messages = messages or Messages()
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, options)
-    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, weights=options.compressed, tolerant=True)
+    compiled = CompiledModel(
+        model,
+        threads=options.threads,
+        optimize=options.optimize,
+        weights=options.compressed,
+        tolerant=True,
+        max_memory=options.max_memory,
+    )
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, messages)
-    inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note)
-    arrays = dict(zip(wanted.values, compiled.values(inputs, wanted.values), strict=True))
+    memory = MemoryLimit(options.max_memory)
+    inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
+    arrays = dict(zip(wanted.values, compiled.values(inputs, wanted.values, timeout=options.timeout), strict=True))
     report = _report(wanted, arrays, labels, options)
     if options.output is not None:
         write_results(options.output, report.tensors, options.image, messages.note)
@@ -179,7 +179,7 @@ def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions
 
 
 def _model(path: str, options: InferOptions) -> Model:
-    model = read_model(path, options.weights)
+    model = read_model(path, options.weights, mmap=options.mmap)
     if options.strict:
         _refuse_errors(model)
     reshape(model, options.shapes or {}, tolerant=True)
@@ -190,12 +190,7 @@ def _refuse_errors(model: Model) -> None:
     errors = [finding for finding in validate(model) if finding.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
-        raise ModelError(f"{model.path}, {_location(errors[0])}: {errors[0].code} {errors[0].message}{more}")
-
-
-def _location(finding: Finding) -> str:
-    layer = "" if finding.layer_id is None else f", layer {finding.layer_id} {finding.layer_name!r} ({finding.layer_type})"
-    return f"line {finding.line}{layer}"
+        raise ModelError(f"{errors[0].at(str(model.path))}: {errors[0].code} {errors[0].message}{more}")
 
 
 def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
@@ -209,7 +204,7 @@ def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
     else:
         # Compiling a model of version 10 changes the types of its inputs and outputs.
         findings = port_findings(model, infer_shapes(model, tolerant=True))
-    texts += [f"{_location(finding)}: {finding.message}" for finding in findings if finding.severity == "error"]
+    texts += [f"{finding.at()}: {finding.message}" for finding in findings if finding.severity == "error"]
     for text in texts[:_WARNINGS_SHOWN]:
         messages.warning(text)
     if len(texts) > _WARNINGS_SHOWN:
@@ -254,20 +249,24 @@ def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
 def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | None:
     if options.reference is None:
         return None
-    arrays = load_arrays(options.reference)
-    results = _results(compiled)
-    if not arrays:
-        raise InputError(f"{options.reference} has no arrays to compare with")
-    if "" in arrays:
-        if len(results) != 1:
-            raise InputError(f"{options.reference} is one array without a name, the model has the results {', '.join(results)}")
-        arrays = {next(iter(results)): arrays[""]}
-    names = results | values_by_name(compiled.model)
+    names = _results(compiled) | values_by_name(compiled.model)
     blocked = compiled.inference.blocked(compiled.model)
-    known = {name: names[name] for name in arrays if name in names and names[name].node not in blocked}
-    if not known:
-        raise InputError(f"no array of {options.reference} ({_listed(list(arrays))}) has the name of a tensor or layer of the model")
-    return _Reference(arrays, known, tuple(name for name in arrays if name not in known))
+    with open_arrays(options.reference, memory=MemoryLimit(options.max_memory)) as file:
+        keys = {key: key for key in file.names} if file.named else {_only_result(compiled, options.reference): ""}
+        known = {name: names[name] for name in keys if name in names and names[name].node not in blocked}
+        if not keys:
+            raise InputError(f"{options.reference} has no arrays to compare with")
+        if not known:
+            raise InputError(f"no array of {options.reference} ({_listed(list(keys))}) has the name of a tensor or layer of the model")
+        arrays = {name: file.read(keys[name]) for name in known}
+    return _Reference(arrays, known, tuple(name for name in keys if name not in known))
+
+
+def _only_result(compiled: CompiledModel, path: str) -> str:
+    results = _results(compiled)
+    if len(results) != 1:
+        raise InputError(f"{path} is one array without a name, the model has the results {', '.join(results)}")
+    return next(iter(results))
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,12 +13,16 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError
+from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, is_static, low, shape_text
-from irexec.tools.array_files import STDIN, load_arrays
-from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions, Notify, read_image
+from irexec.reference.limits import SMALL
+from irexec.tools.array_files import STDIN, ArrayFile, open_arrays
+from irexec.tools.image_files import IMAGE_SUFFIXES, Notify
+from irexec.tools.images import ImageOptions, read_image
 
+_LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
 _ACCEPTED = f".npy, .npz or image ({', '.join(IMAGE_SUFFIXES)})"
 
@@ -59,7 +65,13 @@ def parse_input_source(text: str) -> InputSource:
 
 
 def input_arrays(
-    sources: Sequence[InputSource], ports: Sequence[Port], *, seed: int = 0, image: ImageOptions | None = None, notify: Notify
+    sources: Sequence[InputSource],
+    ports: Sequence[Port],
+    *,
+    seed: int = 0,
+    image: ImageOptions | None = None,
+    notify: Notify,
+    memory: MemoryLimit | None = None,
 ) -> dict[str, np.ndarray]:
     """One array per input that the sources give, by the port's name.
 
@@ -72,63 +84,74 @@ def input_arrays(
         seed: for random values.
         image: how images become inputs.
         notify: called with what the user might not expect.
+        memory: how much each array may take.
 
     Raises:
-        InputError: a name or shape does not fit the model.
-        ModelError: a file cannot be read.
+        InputError: a name or shape does not fit the model, or what is generated takes too much memory.
+        ModelError: a file cannot be read, or takes too much memory.
     """
     if sum(source.source == STDIN for source in sources) > 1:
         raise InputError("standard input can be read only once, -i - is given twice")
-    reader = _Reader(ports, seed, image or ImageOptions(), notify)
-    files = {source: load_arrays(source.source, _ACCEPTED) for source in sources if source.kind == "arrays"}
-    for source in sorted(sources, key=lambda s: _order(s, files)):
-        for name, array in reader.read(source, files).items():
-            if name in reader.found:
-                raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
-            reader.found[name] = array
+    for_the_rest = [source.source for source in sources if source.kind == "generated" and source.name is None]
+    if len(for_the_rest) > 1:
+        raise InputError(
+            f"-i {for_the_rest[0]} and -i {for_the_rest[1]} are both for all inputs that are left; NAME=SOURCE is for one input"
+        )
+    memory = memory or MemoryLimit()
+    reader = _Reader(ports, seed, image or ImageOptions(), notify, memory)
+    with ExitStack() as stack:
+        files = {s: stack.enter_context(open_arrays(s.source, _ACCEPTED, memory)) for s in dict.fromkeys(sources) if s.kind == "arrays"}
+        for source in sorted(sources, key=lambda s: _order(s, files)):
+            for name, array in reader.read(source, files).items():
+                if name in reader.found:
+                    raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
+                reader.found[name] = array
     return reader.found
 
 
-def sample_inputs(sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify) -> dict[str, np.ndarray]:
+def sample_inputs(
+    sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify, memory: MemoryLimit | None = None
+) -> dict[str, np.ndarray]:
     """The inputs that the sources give; random ones, of which ``notify`` is told, without any source."""
     if ports and not sources:
         notify(f"inputs are random, with seed {seed}; -i gives others")
         sources = [InputSource(None, "random")]
-    return input_arrays(sources, ports, seed=seed, notify=notify)
+    return input_arrays(sources, ports, seed=seed, notify=notify, memory=memory)
 
 
 def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
     """Every file that is read, with what it is: none of them may be overwritten."""
-    files = {path: "the model", weights or str(Path(path).with_suffix(".bin")): "the model's weights"}
+    files = {path: "the model"}
+    if weights or Path(path).name:
+        files[weights or str(Path(path).with_suffix(".bin"))] = "the model's weights"
     return files | {source.path: "an input" for source in sources if source.path is not None}
 
 
-def _order(source: InputSource, files: Mapping[InputSource, Mapping[str, np.ndarray]]) -> int:
+def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:
     """Sources that name their inputs come first, those that feed whatever is left come last."""
     if source.name is not None:
         return 0
     if source.kind == "generated":
         return 3
-    return 2 if source.kind == "image" or "" in files[source] else 1
+    return 1 if source.kind == "arrays" and files[source].named else 2
 
 
 class _Reader:
     """What has been read so far, and what reading depends on."""
 
-    def __init__(self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify) -> None:
-        self.ports, self.seed, self.image, self.notify = ports, seed, image, notify
+    def __init__(self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit) -> None:
+        self.ports, self.seed, self.image, self.notify, self.memory = ports, seed, image, notify, memory
         self.found: dict[str, np.ndarray] = {}
 
-    def read(self, source: InputSource, files: Mapping[InputSource, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    def read(self, source: InputSource, files: Mapping[InputSource, ArrayFile]) -> dict[str, np.ndarray]:
         if source.kind == "generated":
             return self._generated(source)
-        members = files.get(source, {})
-        if source.kind == "arrays" and "" not in members and source.name is None:
-            return self._by_member(source, members)
+        if source.kind == "arrays" and files[source].named and source.name is None:
+            return self._by_member(source, files[source])
         port = find_port(self.ports, source.name) if source.name else self._next_free(source)
         if source.kind == "image":
-            return {port.name: read_image(source.source, port, self.image, self.notify)}
-        return {port.name: _only(members, source)}
+            return {port.name: read_image(source.source, port, self.image, self.notify, self.memory)}
+        return {port.name: _only(files[source], source)}
 
     def _generated(self, source: InputSource) -> dict[str, np.ndarray]:
         ports = [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
@@ -136,14 +159,30 @@ class _Reader:
         for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
             if not is_static(port.shape):
                 self.notify(f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; --shape sets them")
+            self._check_memory(port, shape)
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
         return arrays
 
-    def _by_member(self, source: InputSource, members: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _check_memory(self, port: Port, shape: tuple[int, ...]) -> None:
+        size = math.prod(shape) * (port.element.carrier.itemsize if port.element else 1)
+        if size < SMALL:
+            return
         try:
-            return {find_port(self.ports, key).name: array for key, array in members.items()}
-        except InputError as error:
-            raise InputError(f"{source.source}: {error}") from None
+            self.memory.check_memory(size, f"shape {shape_text(shape)}")
+        except OpError as error:
+            raise InputError(f"input {port.name!r}: {error}") from None
+
+    def _by_member(self, source: InputSource, file: ArrayFile) -> dict[str, np.ndarray]:
+        named: dict[str, str] = {}
+        for key in file.names:
+            try:
+                port = find_port(self.ports, key)
+            except InputError as error:
+                raise InputError(f"{source.source}: {error}") from None
+            if port.name in named:
+                raise InputError(f"input {port.name!r} is given twice by {source.source!r}, as {named[port.name]!r} and {key!r}")
+            named[port.name] = key
+        return {name: file.read(key) for name, key in named.items()}
 
     def _next_free(self, source: InputSource) -> Port:
         for port in self.ports:
@@ -152,12 +191,12 @@ class _Reader:
         raise InputError(f"there is no input left for {source.source!r}: the model has {expected(self.ports)}")
 
 
-def _only(members: Mapping[str, np.ndarray], source: InputSource) -> np.ndarray:
-    if source.name is not None and source.name in members:
-        return members[source.name]
-    if len(members) != 1:
-        raise InputError(f"{source.source!r} has {len(members)} arrays ({', '.join(members)}), expected one for {source.name!r}")
-    return next(iter(members.values()))
+def _only(file: ArrayFile, source: InputSource) -> np.ndarray:
+    if source.name is not None and source.name in file.names:
+        return file.read(source.name)
+    if len(file.names) != 1:
+        raise InputError(f"{source.source!r} has {len(file.names)} arrays ({', '.join(file.names)}), expected one for {source.name!r}")
+    return file.read(file.names[0])
 
 
 def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
@@ -198,11 +237,13 @@ def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) 
     """An array of ``shape`` for an input: "random", "zeros" or "ones".
 
     Raises:
-        InputError: the type of the input is not known.
+        InputError: the type of the input is not known, or no array can be so large.
     """
     element = port.element
     if element is None:
         raise InputError(f"the element type of input {port.name!r} is not known")
+    if math.prod(size or 1 for size in shape) * element.carrier.itemsize > _LARGEST:
+        raise InputError(f"input {port.name!r} of shape {shape_text(shape)} has more elements than an array can have")
     if source == "random":
         return _random(element, shape, np.random.default_rng(seed))
     if element.kind == "string":

@@ -12,7 +12,13 @@ from irexec.tools.shapes import reshape
 
 
 def plan(
-    path: str, weights: str | None = None, shapes: Mapping[str | None, PartialShape] | None = None, threads: int | None = None
+    path: str,
+    weights: str | None = None,
+    shapes: Mapping[str | None, PartialShape] | None = None,
+    threads: int | None = None,
+    *,
+    mmap: bool = True,
+    max_memory: int | None = None,
 ) -> PlanReport:
     """Compile a model and describe what would run.
 
@@ -21,12 +27,13 @@ def plan(
         weights: the .bin; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for inputs of
             any shape.
-        threads: as for CompiledModel.
+        threads, max_memory: as for CompiledModel.
+        mmap: as for read_model.
 
     Raises:
         InputError: the model does not take the shapes.
         ModelError, NodeError, UnsupportedError: the model cannot be read or compiled.
     """
-    model = read_model(path, weights)
+    model = read_model(path, weights, mmap=mmap)
     reshape(model, shapes or {})
-    return CompiledModel(model, threads=threads).plan
+    return CompiledModel(model, threads=threads, max_memory=max_memory).plan

@@ -10,33 +10,26 @@ from irexec.analysis.cost import Cost, Costs
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, sorted_rows, static_rows
 from irexec.runtime.session import CompiledModel
-from irexec.tools.images import Notify
+from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import Shapes, reshape
 from irexec.tools.trace import check_trace, write_trace
 
 
-@dataclass(frozen=True)
-class ProfileOptions:
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions(SessionOptions):
     """How a model is run.
 
     Attributes:
-        weights: the .bin; None is the file of the model's name.
-        shapes: new shapes of inputs by name; None is the only input.
-        seed: for random inputs.
         runs: how many runs are measured.
-        threads, optimize: as for CompiledModel.
         trace: the file to write every time to.
     """
 
-    weights: str | None = None
-    shapes: Shapes | None = None
-    seed: int = 0
     runs: int = 20
-    threads: int | None = None
-    optimize: bool = True
     trace: str | None = None
 
 
@@ -73,13 +66,15 @@ def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, 
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file that is read would be overwritten.
         ModelError, NodeError, UnsupportedError: the model cannot be read or run, or the trace cannot be written.
+        RunTimeoutError: the runs take longer than the timeout.
     """
     if options.trace is not None:
         check_trace(options.trace, files_read(path, options.weights, sources))
-    model = read_model(path, options.weights)
+    model = read_model(path, options.weights, mmap=options.mmap)
     reshape(model, options.shapes or {})
-    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize)
-    found = compiled.profile(sample_inputs(sources, compiled.inputs, options.seed, notify), options.runs)
+    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
+    inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
+    found = compiled.profile(inputs, options.runs, timeout=options.timeout)
     if options.trace is not None:
         write_trace(options.trace, found, Path(path).name)
     return found

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import InputError, ModelError
-from irexec.io.files import replacing
+from irexec.io.files import replacing, resolved_target
+from irexec.io.regular_files import NotRegularFileError, is_same_file
 from irexec.tools.array_files import write_npz
 from irexec.tools.dump import check_dump_folder
-from irexec.tools.images import ImageOptions, Notify, load_pillow, result_pixels, write_png
+from irexec.tools.image_files import Notify, load_pillow, write_png
+from irexec.tools.images import ImageOptions, result_pixels
 
 _SUFFIXES = (".npz", ".png")
 
@@ -36,7 +38,8 @@ def check_outputs(output: str | None, dump_folder: str | None, read: Mapping[str
         check_dump_folder(folder)
         inside = {**read, **({output: "the output"} if output is not None else {})}
         for file, what in inside.items():
-            if Path(file).resolve().is_relative_to(folder.resolve()):
+            # Path.resolve raises RuntimeError for links in a cycle, here and below.
+            if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
                 raise InputError(f"--dump-layers replaces the folder {dump_folder}, in which {file} is {what}")
 
 
@@ -56,23 +59,19 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
         output: the file.
         read: the files that are read, with what they are.
     """
-    if output.is_dir():
-        raise InputError(f"{option} {output} is a folder")
     if not output.parent.is_dir():
         raise InputError(f"{option} {output}: the folder {output.parent} does not exist")
-    if output.exists() and not output.is_file():
-        raise InputError(f"{option} {output} is not a regular file")
-    for file, what in read.items():
-        if _is_same(output, Path(file)):
-            raise InputError(f"{option} {output} is {what}, which would be overwritten")
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to the same file, also by links."""
     try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return one.resolve() == other.resolve()
+        resolved = resolved_target(output)
+    except NotRegularFileError as error:
+        raise InputError(f"{option} {output} is {error.kind}, not a regular file") from None
+    except OSError as error:
+        raise InputError(f"{option} {output}: {error.strerror or error}") from None
+    if not resolved.parent.is_dir():
+        raise InputError(f"{option} {output} is a link into the folder {resolved.parent}, which does not exist")
+    for file, what in read.items():
+        if is_same_file(output, file):
+            raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
 def write_results(path: str, results: Mapping[str, np.ndarray], image: ImageOptions, notify: Notify) -> None:

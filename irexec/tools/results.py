@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError, ModelError
+from irexec.io.regular_files import open_regular
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,13 @@ def describe(name: str, array: np.ndarray) -> TensorLine:
     kind = "string" if array.dtype == object else str(array.dtype)
     if array.size == 0 or array.dtype.kind not in "fiub":
         return TensorLine(name, kind, array.shape, None, None, None, 0, first)
-    values = array.astype(np.float64)
-    nans = int(np.isnan(values).sum())
-    finite = values[~np.isnan(values)]
-    if finite.size == 0:
-        return TensorLine(name, kind, array.shape, None, None, None, nans, first)
+    # Also the conversion of a signalling NaN is an invalid operation.
     with np.errstate(all="ignore"):
+        values = array.astype(np.float64)
+        nans = int(np.isnan(values).sum())
+        finite = values[~np.isnan(values)]
+        if finite.size == 0:
+            return TensorLine(name, kind, array.shape, None, None, None, nans, first)
         return TensorLine(name, kind, array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first)
 
 
@@ -101,7 +104,8 @@ def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | No
             f"there are {len(labels)} labels for the {scores.shape[-1]} classes of result {name!r} of shape {list(array.shape)}: "
             "--axis names another axis, --tensor another result"
         )
-    order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
+    with np.errstate(all="ignore"):
+        order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
     for position in np.ndindex(*order.shape[:-1]):
         for rank, index in enumerate(order[position].tolist(), 1):
             yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", float(scores[position][index]))
@@ -114,7 +118,7 @@ def read_labels(path: str) -> list[str]:
         ModelError: the file cannot be read.
     """
     try:
-        with open(path, encoding="utf-8") as lines:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as lines:
             return [line.rstrip("\r\n") for line in lines]
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,28 +72,33 @@ def parse_codes(codes: Sequence[str]) -> set[str]:
     return known
 
 
-def report(path: str, *, bin_path: str | None = None, weights: bool = False, ignore: Collection[str] = ()) -> Report:
+def report(
+    path: str, *, bin_path: str | None = None, mmap: bool = True, weights: bool = False, ignore: Collection[str] = (),
+    progress: Callable[[float], None] | None = None,
+) -> Report:  # fmt: skip
     """Validate one file.
 
     Args:
         path: an .xml, or "-" for stdin.
         bin_path: its .bin, if not the file of the same name beside it; an .xml from stdin has none beside it.
+        mmap: as for read_model.
         weights: also read every constant.
         ignore: codes that are left out.
+        progress: is called with each part of the work that is done; all parts together are 2, 1 for reading and 1 for validating.
 
     Raises:
         ModelError, UnsupportedError: the file cannot be read at all.
     """
     source = sys.stdin.buffer if path == STDIN else path
-    findings = validate(read_model(source, bin_path), weights=weights)
+    findings = validate(read_model(source, bin_path, mmap=mmap, progress=progress), weights=weights, progress=progress)
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return Report(path, kept, len(findings) - len(kept))
 
 
-def reports(files: Sequence[str], *, weights: bool = False, ignore: Collection[str] = ()) -> Iterator[Report]:
+def reports(files: Sequence[str], *, mmap: bool = True, weights: bool = False, ignore: Collection[str] = ()) -> Iterator[Report]:
     """Validate files one by one; what one raises is in its report."""
     for path in files:
         try:
-            yield report(path, weights=weights, ignore=ignore)
+            yield report(path, mmap=mmap, weights=weights, ignore=ignore)
         except (ModelError, UnsupportedError) as error:
             yield Report(path, (), error=str(error))

@@ -11,6 +11,8 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
+from irexec.errors import ModelError, NodeError
+from irexec.runtime.session import CompiledModel
 
 _GOOD = Path(__file__).parent.parent / "data" / "openvino"
 
@@ -95,6 +97,7 @@ ROWS = [
     Damage("constant smaller than its shape", C, 52, 'size="32"', 'size="28"', "IR401", "Constant_4", 51),
     Damage("constant of another type", C, 52, '"f32"', '"f16"', "IR401", "Constant_4", 51),
     Damage("constant of another shape", C, 52, "1, 8, 1, 1", "1, 9, 1, 1", "IR401", "Constant_4", 51),
+    Damage("constant of 66 axes", C, 52, "1, 8, 1, 1", "8" + ", 1" * 65, "IR401", "Constant_4", 51),
     Damage("constant outside the file", C, 52, 'offset="864"', 'offset="86400"', "IR021", "Constant_4", 51),
     Damage("constant at a negative offset", C, 52, 'offset="864"', 'offset="-4"', "IR020", "Constant_4", 51),
     Damage("constant beyond 64 bits", C, 52, 'offset="864"', 'offset="99999999999999999999"', "IR020", "Constant_4", 51),
@@ -201,3 +204,13 @@ def test_weights_that_are_not_finite(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["validate", "--weights", "--json", str(tmp_path / "m.xml")]) == FINDS
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["code"], finding["layer_name"], finding["line"]) == ("IR404", "Constant_4", 51)
+
+
+def test_a_parameter_without_an_output() -> None:
+    layer = '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="i32"/></layer>'
+    model = irexec.read_model(f'<net name="n" version="11"><layers>{layer}</layers><edges/></net>'.encode())
+    assert "has no output, expected 1; inputs none" in [finding.message for finding in irexec.validate(model)]
+    with pytest.raises(NodeError, match=r"^layer 0 'x' \(Parameter of opset1, line 1\): has no output, expected 1"):
+        irexec.compile_model(model)
+    with pytest.raises(ModelError, match=r"^layer 0 'x' \(Parameter\) has no output$"):
+        CompiledModel(model, tolerant=True)()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from irexec import io
 from irexec.analysis.model import Model
 from irexec.cli.main import run
 from irexec.ir.codes import CODES
+from irexec.ir.findings import Finding
 from tests.analysis.test_damage import ROWS as DAMAGES
 
 EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
@@ -57,6 +59,7 @@ class Row:
         code, layer: the finding; no layer where it is that of the model.
         layers, edges: the XML.
         weights: the bytes of the .bin; None for no .bin.
+        net: further attributes of <net>, which make the .bin a file beside the .xml.
         others: further codes that are found.
     """
 
@@ -67,6 +70,7 @@ class Row:
     edges: str = ""
     weights: bytes | None = b""
     others: frozenset[str] = frozenset()
+    net: str = ""
 
 
 ROWS = [
@@ -74,6 +78,9 @@ ROWS = [
     Row("a .bin that is cut off", "IR021", "Const_0",
         _constant(0, "f32", 8, "FP32") + _constant(1, "f32", 8, "FP32") + _layer(2, "Concat", 'axis="0"', _port(0, 2) + _port(1, 2), _port(2, 4))
         + _layer(3, "Result", "", _port(0, 4)), _edge(0, 0, 2, 0) + _edge(1, 0, 2, 1) + _edge(2, 2, 3, 0), bytes(4)),
+    Row("a .bin of another size than that of its .xml", "IR023", None,
+        _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0), bytes(8),
+        net='bin_size="12" bin_sample="0" bin_crc32="0"'),
     Row("back edge without a number", "IR031", "TensorIterator_0",
         _layer(0, "TensorIterator", more='<back_edges><edge from-layer="1" to-layer="two"/></back_edges><body><layers/><edges/></body>'),
         others=frozenset({"IR303"})),
@@ -99,17 +106,33 @@ ROWS = [
 ]  # fmt: skip
 
 
-def _model(row: Row) -> Model:
-    text = f'<net name="row" version="11"><layers>\n{row.layers}</layers><edges>\n{row.edges}</edges></net>'
-    return Model.of(io.read_text(text, row.weights))
+def _model(row: Row, folder: Path) -> Model:
+    text = f'<net name="row" version="11" {row.net}><layers>\n{row.layers}</layers><edges>\n{row.edges}</edges></net>'
+    if not row.net:
+        return Model.of(io.read_text(text, row.weights))
+    (folder / "m.xml").write_text(text)
+    (folder / "m.bin").write_bytes(row.weights or b"")
+    return irexec.read_model(folder / "m.xml")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_it_is_found(row: Row) -> None:
-    found = irexec.validate(_model(row), weights=True)
+def test_it_is_found(row: Row, tmp_path: Path) -> None:
+    found = irexec.validate(_model(row, tmp_path), weights=True)
     assert (row.code, row.layer) in [(finding.code, finding.layer_name) for finding in found]
     assert {finding.code for finding in found} == {row.code} | row.others
     assert all(finding.severity == CODES[finding.code].severity for finding in found)
+
+
+def test_progress_is_whole_when_the_last_check_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str | float] = []
+
+    def check(*_: object) -> list[Finding]:
+        done.append("check")
+        return []
+
+    monkeypatch.setattr(importlib.import_module("irexec.analysis.validate"), "CHECKS", (check, check, check))
+    irexec.validate(_model(ROWS[0], tmp_path), progress=done.append)
+    assert done == [0.25, "check", 0.25, "check", 0.25, "check", 0.25]
 
 
 def test_every_code_has_a_row() -> None:

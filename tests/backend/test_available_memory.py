@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from irexec.backend.available_memory import available_memory
+from tests.support.files import write_tree
 
 MEMINFO = {"proc/meminfo": "MemTotal:  8000 kB\nMemAvailable:    4000 kB\n"}
 V2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
 V1 = "32 31 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
 _GROUP = "sys/fs/cgroup"
 KB = 1 << 10
-
-
-def _tree(root: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return root
 
 
 @pytest.mark.parametrize(
@@ -54,7 +46,7 @@ def _tree(root: Path, files: Mapping[str, str]) -> Path:
     ids=["the system", "no limit", "limit", "limit of the group around", "above the limit", "cached files", "version 1"],
 )
 def test_available_memory(files: dict[str, str], expected: int, tmp_path: Path) -> None:
-    assert available_memory(_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **files})) == expected
+    assert available_memory(write_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **files})) == expected
 
 
 def test_a_system_that_does_not_say(tmp_path: Path) -> None:

@@ -125,6 +125,25 @@ def test_products(element: Element, with_zeros: bool, shape: tuple[int, ...], sc
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=kernel[0].algorithm)
 
 
+@pytest.mark.parametrize("element", [U4, U8, I4, I8])
+@pytest.mark.parametrize("spread", [0, 1])
+@pytest.mark.parametrize(("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))])
+def test_little_is_left_of_zero_points(element: Element, spread: int, shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+    """Integers close to their zero points, and activations of one sign: the products of the two are much larger than the result."""
+    rng, middle = np.random.default_rng(5), sum(RANGES[element]) // 2
+    values = (middle + rng.integers(-3, 4, shape)).astype(element.carrier)
+    zeros = (middle + rng.integers(-spread, spread + 1, scales)).astype(element.carrier)
+    raw, scale = pack(element, values), np.full(scales, 0.0625, np.float32)
+    source = CompressedSource(Constant(element, shape, Bytes(raw), raw.size), zeros, scale, (shape[0], math.prod(shape[1:])))
+    weights = ((values.astype(np.int64) - zeros.astype(np.int64)) / 16).reshape(source.shape)
+    x = rng.random((1, 5, source.row), np.float32)
+    bias = np.zeros(shape[0], np.float32)
+    expected = x @ weights.T
+    for kernel in kernels_of(source, [x, weights.astype(np.float32)], bias, 1, None):
+        (actual,) = run_kernel(*kernel, [x, None], [bias])
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=3e-6 * np.abs(expected).max(), err_msg=kernel[0].algorithm)
+
+
 def kernels_of(
     source: CompressedSource, inputs: Sequence[np.ndarray], bias: np.ndarray, threads: int, order: tuple[int, ...] | None
 ) -> list[tuple[LinearKernel, Task]]:

@@ -14,7 +14,7 @@ from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.weights import equal_outputs
 from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
-from tests.support.convolutions import bias_residual_relu, check_candidates, operands_of
+from tests.support.convolutions import bias_residual_relu, check_candidates, check_with_chain, operands_of, random_arrays
 from tests.support.tasks import run_kernel, task_of
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
@@ -56,11 +56,6 @@ GROUPED = [
 ]
 
 
-def _arrays(data, filter, dtype=np.float32):
-    rng = np.random.default_rng(0)
-    return rng.standard_normal(data).astype(dtype), rng.standard_normal(filter).astype(dtype), rng
-
-
 def _rows():
     return [pytest.param(kind, *row[1:], id=f"{kind}, {row[0]}") for kind, rows in KINDS for row in rows]
 
@@ -71,24 +66,15 @@ KINDS = (("Convolution", ROWS), ("GroupConvolution", GROUPED))
 @pytest.mark.parametrize(("kind", "data", "filter", "attributes", "algorithms"), _rows())
 @pytest.mark.parametrize("constants", [(1,), ()], ids=["known weights", "weights as input"])
 def test_candidates(kind, data, filter, attributes, algorithms, constants):
-    x, weights, rng = _arrays(data, filter)
-    task = task_of(kind, "opset1", [x, weights], attributes, constants=constants)
-    definition = resolve(kind, "opset1")
-    expected = definition(x, weights, **definition.arguments(attributes))
-    seen = check_candidates(task, [x, weights], expected)
+    seen = check_with_chain(kind, data, filter, attributes, constants)
     if constants:
         assert algorithms <= seen
-    operands = operands_of(expected.shape, x.dtype, rng)
-    chained = task_of(
-        kind, "opset1", [x, weights], attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
-    )
-    check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 1e-3), (np.float64, 1e-12)])
 def test_other_float_types(dtype, tolerance):
     """float16 is computed in float32 and rounded before the chain."""
-    x, weights, rng = _arrays((1, 8, 12, 12), (16, 8, 3, 3), dtype)
+    x, weights, rng = random_arrays((1, 8, 12, 12), (16, 8, 3, 3), dtype)
     task = task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])
     definition = resolve("Convolution", "opset1")
     wide = definition(x.astype(np.float64), weights.astype(np.float64), **definition.arguments(PADS))
@@ -123,7 +109,7 @@ def test_strided_data(view, kernel):
 
 
 def test_an_output_of_any_strides():
-    x, weights, _ = _arrays((1, 4, 6, 6), (4, 4, 3, 3))
+    x, weights, _ = random_arrays((1, 4, 6, 6), (4, 4, 3, 3))
     task = dataclasses.replace(task_of("Convolution", "opset1", [x, weights], PADS, constants=[1]), output_orders=((0, 3, 1, 2),))
     definition = resolve("Convolution", "opset1")
     expected = definition(x, weights, **definition.arguments(PADS))

@@ -7,7 +7,7 @@ import pytest
 
 from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
-from tests.support.convolutions import bias_residual_relu, check_candidates, operands_of
+from tests.support.convolutions import check_candidates, check_with_chain, random_arrays
 from tests.support.tasks import run_kernel, task_of
 
 TILES = {"products of pixels to tiles, channels last"}
@@ -49,11 +49,6 @@ MORE = {
 KINDS = (("ConvolutionBackpropData", ROWS), ("GroupConvolutionBackpropData", GROUPED))
 
 
-def _arrays(data, filter, dtype=np.float32):
-    rng = np.random.default_rng(0)
-    return rng.standard_normal(data).astype(dtype), rng.standard_normal(filter).astype(dtype), rng
-
-
 @pytest.mark.parametrize(
     ("kind", "data", "filter", "attributes", "more"),
     [
@@ -64,24 +59,15 @@ def _arrays(data, filter, dtype=np.float32):
 )
 @pytest.mark.parametrize("constants", [(1,), ()], ids=["known weights", "weights as input"])
 def test_candidates(kind, data, filter, attributes, more, constants):
-    x, weights, rng = _arrays(data, filter)
-    task = task_of(kind, "opset1", [x, weights], attributes, constants=constants)
-    definition = resolve(kind, "opset1")
-    expected = definition(x, weights, **definition.arguments(attributes))
-    seen = check_candidates(task, [x, weights], expected)
+    seen = check_with_chain(kind, data, filter, attributes, constants)
     assert seen == ALL | more
-    operands = operands_of(expected.shape, x.dtype, rng)
-    chained = task_of(
-        kind, "opset1", [x, weights], attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
-    )
-    check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
 
 
 @pytest.mark.parametrize("auto_pad", ["explicit", "same_upper", "same_lower", "valid"])
 @pytest.mark.parametrize("shape", [(7, 9), (11, 12), (14, 17)])
 def test_output_shape(auto_pad, shape):
     """It crops, and gives zeros beyond the natural end."""
-    x, weights, _ = _arrays((1, 5, 5, 6), (5, 4, 3, 3))
+    x, weights, _ = random_arrays((1, 5, 5, 6), (5, 4, 3, 3))
     attributes = TWO | {"auto_pad": auto_pad}
     sizes = np.array(shape, np.int64)
     task = task_of("ConvolutionBackpropData", "opset1", [x, weights, sizes], attributes, constants=(1, 2))
@@ -102,7 +88,7 @@ def test_random_geometry():
         begins = tuple(int(rng.integers(0, n)) for n in natural)
         ends = tuple(int(rng.integers(0, n - b)) for n, b in zip(natural, begins, strict=True))
         attributes = {"strides": strides, "dilations": dilations, "pads_begin": begins, "pads_end": ends}
-        x, weights, _ = _arrays((1, 3, *sizes), (3, 2, *kernel))
+        x, weights, _ = random_arrays((1, 3, *sizes), (3, 2, *kernel))
         task = task_of("ConvolutionBackpropData", "opset1", [x, weights], attributes, constants=(1,))
         check_candidates(task, [x, weights], definition(x, weights, **definition.arguments(attributes)), tolerance=1e-4)
         checked += 1

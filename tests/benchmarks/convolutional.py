@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.benchmarks.onnx_graph import Graph, Input, Tensor
+from tests.support.mobilenet import MOBILENET_V3_LARGE
 
 
 def image(g: Graph, size: int) -> Tensor:
@@ -82,19 +83,10 @@ def hard_squeeze(g: Graph, x: Tensor) -> Tensor:
     return g.binary("Mul", x, g.binary("Div", clip(g, g.binary("Add", y, 3.0), 0, 6), 6.0))
 
 
-# kernel, expansion, output, squeeze, hard swish, stride: table 1 of Howard et al. 2019.
-_LARGE = [
-    (3, 16, 16, False, False, 1), (3, 64, 24, False, False, 2), (3, 72, 24, False, False, 1), (5, 72, 40, True, False, 2),
-    (5, 120, 40, True, False, 1), (5, 120, 40, True, False, 1), (3, 240, 80, False, True, 2), (3, 200, 80, False, True, 1),
-    (3, 184, 80, False, True, 1), (3, 184, 80, False, True, 1), (3, 480, 112, True, True, 1), (3, 672, 112, True, True, 1),
-    (5, 672, 160, True, True, 2), (5, 960, 160, True, True, 1), (5, 960, 160, True, True, 1),
-]  # fmt: skip
-
-
 def mobilenet_v3(g: Graph) -> None:
     """MobileNetV3-Large (Howard et al. 2019)."""
     x = hard_swish(g, g.convolution(image(g, 224), 16, 3, 2))
-    for kernel, inner, channels, squeeze, hard, stride in _LARGE:
+    for kernel, inner, channels, squeeze, hard, stride in MOBILENET_V3_LARGE:
         act = hard_swish if hard else relu
         y = act(g, g.convolution(x, inner, 1)) if inner != x.shape[1] else x
         y = act(g, g.convolution(y, inner, kernel, stride, groups=inner))

@@ -77,7 +77,7 @@ def with_layout(task: Task, channels_last: bool, chain: bool) -> Task:
     if chain:
         operands = operands_of(task.output_shape(), np.dtype(np.float32), np.random.default_rng(0))
         facts = tuple(Fact(task.outputs[0].element, x.shape) for x in operands)
-        task = dataclasses.replace(task, chain=bias_residual_relu(), operands=facts, operand_constants=(None, None))
+        task = dataclasses.replace(task, chain=bias_residual_relu(), operands=facts)
     inputs = len(task.inputs) + len(task.operands)
     return dataclasses.replace(task, input_orders=(order,) + (None,) * (inputs - 1), output_orders=(order,))
 

@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from irexec.backend.openblas import openblas
+
 _FLAGS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
 
 
@@ -20,7 +22,14 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "flags": [title for flag, title in _FLAGS.items() if flag in flags],
         "versions": {"Python": platform.python_version(), **_versions()},
+        "blas": _blas(),
     }
+
+
+def _blas() -> str:
+    """The BLAS of NumPy's products and the processor its kernels are for, which is not always this one: see OPENBLAS_CORETYPE."""
+    library = openblas()
+    return "" if library is None else f"OpenBLAS for {library.kernels}" if library.kernels else "OpenBLAS"
 
 
 def _cpu_fields() -> dict[str, str]:

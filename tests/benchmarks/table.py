@@ -73,7 +73,8 @@ def markdown(report: dict[str, Any], statistic: str = "median") -> str:
 def machine_line(machine: dict[str, Any], statistic: str) -> str:
     flags = ", ".join(machine["flags"]) or "neither AVX2 nor AVX-512"
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    return f"Batch 1, float32, {statistic} of warm runs. {machine['cpu']}, {machine['cores']} cores, {flags}; {versions}."
+    blas = f"; {machine['blas']}" if machine.get("blas") else ""
+    return f"Batch 1, float32, {statistic} of warm runs. {machine['cpu']}, {machine['cores']} cores, {flags}; {versions}{blas}."
 
 
 def markdown_table(results: Sequence[Result], statistic: Statistic = median) -> str:

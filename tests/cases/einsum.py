@@ -92,3 +92,7 @@ ROWS += [
         "Einsum", 7, random("f32", 2, 0), random("f32", 0, 2), equation="ij,jk->ik", gives=np.zeros((2, 2), np.float32), id="nothing to sum"
     ),
 ]
+ROWS += [
+    facts_case("Einsum", 7, "f32[...]", "f32[1]", equation="a,a->a", gives="f32[?]", id="a size of 1 and an unknown one"),
+    facts_case("Einsum", 7, "f32[1]", "f32[...]", equation="a,a->a", gives="f32[?]", id="an unknown size and 1"),
+]

@@ -73,3 +73,16 @@ ROWS += [
     case("Range", 4, 5, 0, -2, output_type="u8", id="u8 down"),
     case("Range", 4, np.float32(-1.9), np.float32(2.9), np.float32(1.9), output_type="i32", id="cut towards zero"),
 ]
+ROWS += [
+    refuses(
+        "OneHot",
+        16,
+        "i64[0,1]",
+        2**63 - 1,
+        1.0,
+        0.0,
+        axis="0",
+        says="shape [9223372036854775807,0,1], empty, but with other sizes",
+        id="empty and vast",
+    ),
+]

@@ -157,3 +157,16 @@ ROWS += [
     eleven("all axes by default", [1, 2, 7, 9], None, mode="nearest", **SIZES),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Interpolate")]
+ROWS += [
+    refuses(
+        "Interpolate",
+        11,
+        "f32[1,2,7,8]",
+        [3.4e38, 0.5],
+        [2, 3],
+        mode="cubic",
+        **SCALES,
+        says="scale 3.4e+38 of an axis of 7 gives no size",
+        id="scale beyond any size",
+    ),
+]

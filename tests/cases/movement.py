@@ -94,7 +94,7 @@ ROWS += [
         [1, 4],
         batch_axis="0",
         seq_axis="1",
-        says="length 4 is more than the size of axis 1 of f32[2,3]",
+        says="seq_lengths has 4, expected 0 to 3, the size of the axis",
         id="too long",
     ),
     refuses(
@@ -146,4 +146,22 @@ ROWS += [
     case("Identity", 16, np.float32(1.5), id="scalar"),
     case("Transpose", 1, np.float32(1.5), np.zeros(0, np.int64), id="scalar"),
     case("Reverse", 1, np.float32(1.5), np.zeros(0, np.int64), mode="index", id="scalar"),
+]
+ROWS += [
+    refuses(
+        "Reverse",
+        1,
+        "boolean[2]",
+        "boolean[3]",
+        mode="mask",
+        says="the mask has 3 elements for data boolean[2]",
+        id="mask longer than the rank",
+    ),
+    refuses("Reverse", 1, "f32[2,3,1]", [True, False], mode="mask", says="the mask has 2 elements", id="mask shorter than the rank"),
+    refuses(
+        "ReverseSequence", 1, "f32[2,3]", [-1, 3], says="seq_lengths has -1, expected 0 to 3, the size of the axis", id="negative length"
+    ),
+    refuses("ReverseSequence", 1, "f32[2,3]", [np.nan, 3.0], says="seq_lengths has nan, expected 0 to 3", id="length NaN"),
+    refuses("ReverseSequence", 1, "f32[2,3]", [4095.0, 1.0], says="seq_lengths has 4095.0, expected 0 to 3", id="length in f32"),
+    case("ReverseSequence", 1, random("f32", 3, 4), [2.6, 1.0, 3.2], id="fractions of lengths are cut off"),
 ]

@@ -121,3 +121,25 @@ ROWS += [
     ),
     case("NormalizeL2", 1, np.float32(3), np.zeros(0, np.int64), eps="7", eps_mode="add", gives=np.float32(1), id="scalar"),
 ]
+ROWS += [
+    case(
+        "MVN",
+        6,
+        random("f32", 2, 0, 3),
+        [1],
+        normalize_variance="true",
+        eps="1e-3",
+        eps_mode="inside_sqrt",
+        gives=np.zeros((2, 0, 3), np.float32),
+        id="mean of nothing",
+    ),
+    case(
+        "MVN",
+        2,
+        random("f32", 1, 2, 0),
+        normalize_variance="true",
+        eps="1e-3",
+        gives=np.zeros((1, 2, 0), np.float32),
+        id="mean of no pixels",
+    ),
+]

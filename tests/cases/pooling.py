@@ -193,3 +193,21 @@ ROWS += [
     ),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "AdaptiveAvgPool", "AdaptiveMaxPool")]
+ROWS += [
+    # OpenVINO gives what was in memory.
+    refuses(
+        "AdaptiveAvgPool", 8, "f32[1,2,0,7]", [3, 2], says="an axis of size 0 cannot be divided into 3 windows", id="nothing to divide"
+    ),
+    refuses(
+        "AdaptiveMaxPool", 8, "f32[1,2,3,0]", [3, 2], says="an axis of size 0 cannot be divided into 2 windows", id="nothing to divide"
+    ),
+    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 0, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="nothing into nothing"),
+    case(
+        "AdaptiveMaxPool",
+        8,
+        random("f32", 1, 2, 0, 3),
+        [0, 2],
+        gives=(np.zeros((1, 2, 0, 2), np.float32), np.zeros((1, 2, 0, 2), np.int64)),
+        id="nothing into nothing",
+    ),
+]

@@ -75,3 +75,31 @@ ROWS += [
 ]  # fmt: skip
 ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]
 ROWS.append(case("FakeQuantize", 1, np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))
+ROWS += [
+    refuses(
+        "FakeQuantize",
+        1,
+        "f32[3,2]",
+        "f32[3,2]",
+        "f32[3,2]",
+        "f32[3,2,2]",
+        "f32[3,2]",
+        levels="16",
+        auto_broadcast="none",
+        says="shapes [3,2] and [3,2,2] differ",
+        id="none, other rank",
+    ),
+    refuses(
+        "FakeQuantize",
+        1,
+        "f32[3,2]",
+        "f32[3,2]",
+        "f32[1,2]",
+        "f32[3,2]",
+        "f32[3,2]",
+        levels="16",
+        auto_broadcast="none",
+        says="sizes 3 and 1 differ",
+        id="none, other sizes",
+    ),
+]

@@ -230,3 +230,18 @@ _MULTINOMIAL: list[Row] = [
 
 ROWS: list[Row] = [*_UNIFORM, *_MULTINOMIAL]
 ROWS += [_drawn("no rows", np.zeros((0, 3), np.float32), 4, gives=np.zeros((0, 4), np.int64))]
+ROWS += [
+    facts_case("RandomUniform", 8, "i64[2]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="sizes unknown"),
+    refuses(
+        "RandomUniform",
+        8,
+        [-1, -1],
+        0.0,
+        1.0,
+        output_type="f32",
+        global_seed=1,
+        op_seed=1,
+        says="a size of shape is -1",
+        id="two sizes of -1",
+    ),
+]

@@ -8,6 +8,10 @@ X = random("f32", 2, 3, 7, 9, low=-2, high=2)
 BATCH = [1, 0, 1, 0]
 # Inside; beyond the border; a point; larger than the image.
 CORNERS = np.array([[1.3, 0.7, 6.2, 5.1], [-2.5, -1.25, 3.5, 2.75], [4, 3, 4, 3], [-3, -2, 11.5, 9.5]], np.float32)
+# Bins of hundreds of points: inside of a large image, partly outside, larger than the image, and few points beside them.
+LARGE = random("f32", 2, 2, 40, 50, low=-2, high=2)
+MANY_POINTS = np.array([[2.3, 1.1, 47.2, 38.4], [-30.5, -12.25, 20.5, 31.75], [-40, -50, 95.5, 90.25], [4, 3, 9, 7]], np.float32)
+MANY_ROTATED = np.array([[25, 20, 40.5, 30.25, 0.4], [1, 1, 61, 47, -1.2], [4, 3, 3.5, 2.25, 3]], np.float32)
 ROTATED_BOXES = np.array([[4.2, 3.1, 5.3, 3.7, 0.4], [1, 1, 6, 2, -1.2], [4, 3, 0.5, 0.25, 3], [5, 3, 14, 10, 2]], np.float32)
 
 
@@ -57,6 +61,12 @@ ROWS += [
     case("ROIAlign", 9, X.array[:1, :1], [[2.0, 2.0, 2.0, 2.0]], [0], **aligned(1, 2, 0, mode="avg", aligned_mode="half_pixel"), gives=np.zeros((1, 1, 1, 2), np.float32), id="no extent"),
     case("ROIAlign", 9, X, CORNERS[:, [2, 3, 0, 1]], BATCH, **aligned(mode="avg", aligned_mode="half_pixel"), id="inside out"),
 ]
+for mode in ("avg", "max"):
+    ROWS += [
+        case("ROIAlign", 9, LARGE, MANY_POINTS, BATCH, **aligned(ratio=0, mode=mode, aligned_mode="half_pixel"), id=f"many points, {mode}"),
+        case("ROIAlign", 3, LARGE, MANY_POINTS[:2], BATCH[:2], **aligned(1, 2, 11, mode=mode), id=f"many points of small boxes, {mode}"),
+    ]
+ROWS.append(case("ROIAlignRotated", 15, LARGE, MANY_ROTATED, BATCH[:3], **aligned(ratio=0, clockwise_mode="true"), id="many points"))
 for clockwise in ("true", "false"):
     for ratio in (0, 1, 3):
         ROWS.append(case("ROIAlignRotated", 15, X, ROTATED_BOXES, BATCH, **aligned(ratio=ratio, clockwise_mode=clockwise), id=f"ratio {ratio}, clockwise {clockwise}"))
@@ -165,6 +175,7 @@ ROWS += [
     refuses("DeformablePSROIPooling", 1, "f32[1,9,8,8]", "f32[2,5]", **deformable(), says="data has 9 channels, expected 4 for each of 2 outputs", id="channels"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[3,2,1,1]", **deformable(), says="there are 2 boxes and offsets of 3", id="boxes"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,2,1,1]", **deformable(part_size=2), says="are not of 2 by 2 parts", id="parts"),
+    refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", **deformable(spatial_bins_x=10**9, spatial_bins_y=4), says="a bin has 4 by 1000000000 points, expected 1048576 at most", id="points"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,3,1,1]", **deformable(), says="3 channels of offsets", id="pairs"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,6,1,1]", **deformable(), says="6 channels of offsets", id="classes"),
     refuses("DeformablePSROIPooling", 1, "f32[1,8,8,8]", "f32[2,5]", "f32[2,2,1]", **deformable(), says="offsets has rank 3, expected 4", id="rank of offsets"),

@@ -226,3 +226,28 @@ ROWS += [
     *(case("ScatterNDUpdate", since, X, np.zeros((0, 1), np.int64), np.zeros((0, 3), np.float32), id="no indices") for since in (4, 15)),
     case("ScatterNDUpdate", 15, X, np.zeros((0, 2), np.int64), np.zeros(0, np.float32), reduction="sum", id="nothing to add"),
 ]
+for since in (3, 12):
+    ROWS += [
+        refuses(
+            "ScatterElementsUpdate",
+            since,
+            "f32[4,1]",
+            "i64[5,3]",
+            "f32[5,3]",
+            0,
+            says="are larger than data f32[4,1] along axis 1",
+            id="wider than data",
+        ),
+        refuses(
+            "ScatterElementsUpdate",
+            since,
+            "f32[2,0]",
+            "i64[1,3]",
+            "f32[1,3]",
+            -2,
+            says="are larger than data f32[2,0] along axis 1",
+            id="of no columns",
+        ),
+        facts_case("ScatterElementsUpdate", since, "f32[4,1]", "i64[5,?]", "f32[5,?]", 0, id="perhaps wider than data"),
+        facts_case("ScatterElementsUpdate", since, "f32[4,1]", "i64[5,3]", "f32[5,3]", "i64[]", id="wider than data along an unknown axis"),
+    ]

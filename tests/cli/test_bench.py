@@ -175,7 +175,7 @@ def _of_bf16(folder: Path) -> Path:
         (_without_onnx, ["--onnx", "m.onnx"], 2, "--onnx is for --against onnxruntime, which is not given"),
         (_of_bf16, ["--against", "openvino"], 4, "input x: bf16[3] is of a type that NumPy lacks"),
         (_without_onnx, ["--against", "tensorrt"], 2, "'tensorrt' is not one of"),
-        (_without_onnx, ["--runs", "0"], 2, "0 is not in the range x>=1"),
+        (_without_onnx, ["--runs", "0"], 2, "0 is not in the range 1<=x<=1000000"),
         (_without_onnx, ["--shape", "y[1]"], 2, "there is no input 'y'"),
         (lambda folder: "nowhere.xml", [], 3, "nowhere.xml: cannot be read"),
         (lambda folder: DIGITS / "damaged.xml", [], 3, "layer"),

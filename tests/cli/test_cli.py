@@ -165,7 +165,7 @@ def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Pat
     assert "is float64, the model expects float32" in err("-i", feeds["double.npy"])
     assert "no input left" in err("-i", feeds["x.npy"], "-i", feeds["x.npy"])
     assert "given twice" in err("-i", f"x={feeds['x.npy']}", "-i", f"x={feeds['x.npy']}")
-    assert "not a readable" in err("-i", feeds["cut.npz"], code=3)
+    assert "is damaged: File is not a zip file" in err("-i", feeds["cut.npz"], code=3)
     assert "no such file" in err("-i", tmp_path / "nowhere.npy", code=3)
     assert "there is no tensor or layer 'Relu_7'; similar names are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
     assert "nowhere does not exist" in err("-i", "random", "-o", tmp_path / "nowhere" / "out.npz")
@@ -283,6 +283,10 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "--scale is for images" in err("random", "--scale", "255")
     assert "--layout is for images" in err("random", "--layout", "NCHW")
     assert "--rtol is for --assert" in err("random", "--rtol", "0.1")
+    assert "no such option '--threds'; similar options are --threads" in err("random", "--threds", "1")
+    assert "--tensor names the tensors to give, --all gives every one" in err("random", "--tensor", "conv0", "--all")
+    assert "-i random and -i zeros are both for all inputs that are left" in err("random", "-i", "zeros")
+    assert "--mean has 3 values, the image has 1 channel\n" in err(DIGITS / "digit_1.png", "--mean", "1,2,3")
     assert "has a value that is not finite or is 0" in err(DIGITS / "digit_1.png", "--scale", "0")
     assert "has a value that is not finite" in err(DIGITS / "digit_1.png", "--mean", "nan")
     assert "the shape of 'image' is given twice" in err("random", "--shape", "image=1,1,8,8", "--shape", "image=1,1,8,8")
@@ -318,7 +322,7 @@ def test_arrays_as_other_machines_write_them(capsys: Capture, tmp_path: Path) ->
 def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "folder.npz").mkdir()
     err = complained(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz")
-    assert err == f"error: -o {tmp_path / 'folder.npz'} is a folder\n"
+    assert err == f"error: -o {tmp_path / 'folder.npz'} is a folder, not a regular file\n"
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
 
 
@@ -327,13 +331,14 @@ def test_a_signal_in_the_middle_of_writing_leaves_nothing(name: str, code: int, 
     """The process signals itself when the files are open and half-written."""
     program = f"""
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
 from irexec.cli.main import main
 from irexec.io.writer import Writer
 
 written = Writer.document
 
-def stopped(self, model):
-    written(self, model)
+def stopped(self, *arguments):
+    written(self, *arguments)
     signal.raise_signal(signal.{name})
 
 Writer.document = stopped
@@ -376,3 +381,7 @@ def test_converting_as_json(capsys: Capture, tmp_path: Path) -> None:
     document = json.loads(text)
     assert (document["schema"], document["warnings"]) == (1, [])
     assert [output["agrees"] for output in document["verify"]["outputs"]] == [True]
+
+
+def test_one_run_is_not_plural(capsys: Capture) -> None:
+    assert "(median of 1 run, " in said(capsys, "profile", DIGITS / "classifier.xml", "--runs", "1")

@@ -65,6 +65,9 @@ def test_input_shapes(text: str, tmp_path: Path, capsys: Capture) -> None:
         (["--input", "x[2"], "is not a size"),
         (["--verify-shape", "q[2]"], "'q'"),
         (["--verify-shape", "x[2,5]"], "shape [2,5] does not fit input x: f32[?,4]: sizes 4 and 5 differ"),
+        (["--rtol", "1"], "--rtol is for --verify, which is not given"),
+        (["--atol", "1"], "--atol is for --verify, which is not given"),
+        (["--seed", "1"], "--seed is for --verify, which is not given"),
         (["-o", ""], "'' is not a file"),
         (["-o", "."], "'.' is not a file"),
         (["-o", "out/"], "'out/' is not a file"),
@@ -88,6 +91,29 @@ def test_a_folder_is_not_a_model(model: str, capsys: Capture) -> None:
 
 def test_a_model_in_a_folder_that_does_not_exist(tmp_path: Path, capsys: Capture) -> None:
     assert "cannot be read" in _convert(capsys, tmp_path / "none" / "m.onnx", code=3)[1]
+
+
+def test_an_xml_that_is_not_an_ir_is_replaced_only_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
+    path = _saved(tmp_path, DYNAMIC)
+    target = path.with_suffix(".xml")
+    target.write_text("<notes>mine</notes>", encoding="utf-8")
+    assert "m.xml' exists and is not an IR: -o names another file to write" in _convert(capsys, path, code=2)[1]
+    assert target.read_text(encoding="utf-8") == "<notes>mine</notes>"
+    _convert(capsys, path, "-o", target)
+    _convert(capsys, path)
+    assert irexec.validate(irexec.read_model(target)) == []
+
+
+def test_a_bin_without_an_xml_is_replaced_only_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
+    """It may be the weights of another program."""
+    path = _saved(tmp_path, DYNAMIC)
+    binary = path.with_suffix(".bin")
+    binary.write_bytes(b"mine")
+    assert "m.bin' exists and has no .xml beside it: -o names another file to write" in _convert(capsys, path, code=2)[1]
+    assert binary.read_bytes() == b"mine"
+    _convert(capsys, path, "-o", path.with_suffix(".xml"))
+    _convert(capsys, path)
+    assert irexec.validate(irexec.read_model(path.with_suffix(".xml"))) == []
 
 
 @pytest.mark.parametrize("name", ["m.xml", "m.bin"])

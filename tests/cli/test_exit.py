@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from irexec.io.held_file import HeldFile
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
@@ -48,6 +50,7 @@ def test_a_full_disk_behind_stderr_leaves_the_exit_code_true() -> None:
 
 _INTERRUPTED = """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
@@ -69,7 +72,7 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> Non
 
 
 def test_a_library_leaves_interrupts_alone() -> None:
-    program = "import signal, irexec; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    program = "import signal; before = signal.getsignal(signal.SIGINT); import irexec; print(signal.getsignal(signal.SIGINT) is before)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n"
 
 
@@ -131,3 +134,152 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_ends_by_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signals to another process")
+
+_BUSY = """
+import hashlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
+import irexec.cli.infer
+from irexec.cli.main import main
+from irexec.io.files import replacing
+from pathlib import Path
+
+class Busy:
+    def __del__(self):
+        while True:
+            pass
+
+def compute(*arguments):
+    with replacing(Path(sys.argv[-1])):
+        print("started", flush=True)
+        {busy}
+
+irexec.cli.infer.run_once = compute
+sys.argv = ["irexec", "infer", {model!r}, "-o", {output!r}]
+main()
+"""
+_BUSY_WITH = {
+    "Python": "while True: pass",
+    "a function in C": "hashlib.pbkdf2_hmac('sha256', b'', b'', 1 << 30)",
+    "a destructor": "Busy(); print('never')",
+}
+
+
+@_ends_by_signals
+@pytest.mark.parametrize("busy", _BUSY_WITH.values(), ids=_BUSY_WITH)
+@pytest.mark.parametrize(("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")])
+def test_a_signal_is_answered_within_seconds_whatever_runs(name: str, code: int, message: str, busy: str, tmp_path: Path) -> None:
+    """A second in truth; the limit allows for a machine that does much else. Without an answer the work goes on for minutes, or for ever."""
+    program = _BUSY.format(busy=busy, model=str(MODEL), output=str(tmp_path / "o.npz"))
+    words = [sys.executable, "-c", program]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "started\n"
+            process.send_signal(getattr(signal, name))
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (code, "", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_interrupt_does_not_disturb_the_first() -> None:
+    program = f"""
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
+import irexec.cli.infer
+from irexec.cli import render
+from irexec.cli.main import main
+
+shown = render.error_line
+
+def again(*arguments):
+    signal.raise_signal(signal.SIGINT)
+    shown(*arguments)
+
+def interrupted(*arguments):
+    signal.raise_signal(signal.SIGINT)
+
+render.error_line = again
+irexec.cli.infer.run_once = interrupted
+sys.argv = ["irexec", "infer", {str(MODEL)!r}]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no /dev/zero")
+def test_standard_input_without_end_that_is_not_an_array() -> None:
+    with open("/dev/zero", "rb") as zeros:
+        words = [sys.executable, "-m", "irexec", "infer", str(MODEL), "-i", "-"]
+        done = subprocess.run(words, stdin=zeros, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 3
+    assert "standard input: not a readable .npy" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["infer", "-i", "random"], ["validate", "--weights"], ["inspect", "--weights", "--plan"], ["profile", "--runs", "1"]]
+)
+def test_no_mmap_maps_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    mapped: list[object] = []
+    real = HeldFile.map
+
+    def noted(self: HeldFile) -> object:
+        mapped.append(self)
+        return real(self)
+
+    monkeypatch.setattr(HeldFile, "map", noted)
+    assert run([words[0], str(MODEL), *words[1:], "--no-mmap"]) == 0
+    assert mapped == []
+    assert run([words[0], str(MODEL), *words[1:]]) == 0
+    assert mapped
+    capsys.readouterr()
+
+
+_AT_EVERY_LINE = """
+import atexit, signal, sys
+{reset}
+import irexec.cli.ops
+from irexec.cli import signals
+from irexec.cli.main import main
+
+left = int(sys.argv[1])
+atexit.register(lambda: print("no signal was sent" if left > 0 else ""))
+
+def lines(frame, event, argument):
+    global left
+    if event == "line" and frame.f_code.co_filename == signals.__file__:
+        left -= 1
+        if left == 0:
+            signal.raise_signal({number})
+    return lines
+
+sys.argv = ["irexec", "ops", "Relu"]
+sys.settrace(lines)
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("line", range(7, 46, 3))
+def test_a_signal_while_handlers_are_installed_or_removed(line: int, number: signal.Signals) -> None:
+    """It ends the process, or is ignored when the work is done already; there is never a traceback. Before line 7 there are no handlers."""
+    program = _AT_EVERY_LINE.format(reset="signal.signal(signal.SIGINT, signal.default_int_handler)", number=int(number))
+    done = subprocess.run([sys.executable, "-c", program, str(line)], capture_output=True, text=True, check=False)
+    assert "no signal was sent" not in done.stdout
+    assert done.returncode in (0, 128 + number)
+    assert done.stderr in (("", "error: interrupted\n") if number == signal.SIGINT else ("",))
+
+
+@pytest.mark.parametrize(("error", "message"), [(MemoryError(), ""), (MemoryError("1 TiB"), ": 1 TiB")], ids=["nothing", "a size"])
+def test_too_little_memory_is_one_line(error: MemoryError, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr("irexec.cli.infer.run_once", fail)
+    assert run(["infer", str(MODEL)]) == 3
+    assert capsys.readouterr().err == f"error: there is not enough memory{message}\n"

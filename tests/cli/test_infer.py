@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from PIL import Image
 
 import irexec
 from irexec import tools
+from irexec.analysis import attributes
 from irexec.cli.main import run
 from irexec.dtypes.elements import F32
 from irexec.runtime.session import Session
@@ -88,7 +90,7 @@ def test_everything_that_is_asked_for_comes_from_one_run(
 ) -> None:
     path, runs = model(tmp_path), []
     original = Session._run
-    monkeypatch.setattr(Session, "_run", lambda self, *given: runs.append(given) or original(self, *given))
+    monkeypatch.setattr(Session, "_run", lambda self, *given, **limits: runs.append(given) or original(self, *given, **limits))
     name = "count" if model is _counter else "y"
     np.savez(tmp_path / "reference.npz", **{name: np.array([1] if model is _counter else [0, 0, 0], np.float32)})
     options = ["-o", tmp_path / "out.npz", "--all", "--dump-layers", tmp_path / "dump", "--assert", tmp_path / "reference.npz"]
@@ -118,10 +120,11 @@ def test_no_attribute_is_parsed_twice(capsys: Capture, monkeypatch: pytest.Monke
         return original(self, texts)
 
     monkeypatch.setattr(OpDef, "parse", counted)
+    attributes._shared.cache_clear()
     infer(capsys, CLASSIFIER, "-i", "random", "--all", "--strict", "--topk", 1)
-    layers = len(irexec.read_model(CLASSIFIER).nodes)
+    written = {(node.type, node.version, *node.attributes.items()) for node in irexec.read_model(CLASSIFIER).nodes}
     assert set(parsed.values()) == {1}
-    assert len(parsed) == layers
+    assert len(parsed) == len(written)
 
 
 # What may be written
@@ -165,6 +168,26 @@ def test_results_are_not_written_over_anything_else(name: str, folder: Path, cap
     _, err = infer(capsys, folder / "model.xml", "-i", source, "--assert", reference, "--atol", 1, "-o", folder / name, code=2)
     assert err.startswith("error: -o ") and err.count("\n") == 1
     assert _contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["model.xml", "-i", "cycle.npz", "--dump-layers", "dump"], 3),
+        (["model.xml", "-i", "cycle.npz", "-o", "results.npz"], 3),
+        (["cycle.xml", "-i", "random", "-o", "results.npz"], 3),
+        (["model.xml", "-i", "random", "-o", "cycle.npz"], 2),
+        (["model.xml", "-i", "random", "--dump-layers", "cycle/dump"], 3),
+    ],
+)
+def test_links_in_a_cycle(arguments: list[str], code: int, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for name in ("cycle", "cycle.npz", "cycle.xml"):
+        Path(name).symlink_to(name)
+    before = sorted(folder.iterdir())
+    _, err = infer(capsys, *arguments, code=code)
+    assert err.startswith("error: ") and "cycle" in err and err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
 
 
 def test_weights_of_another_name_are_not_written_over(folder: Path, capsys: Capture) -> None:
@@ -287,6 +310,23 @@ def test_a_dump_takes_the_place_of_nothing_else(plant: Callable[[Path], Path], t
     assert "years of work" in {path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.name != "index.json"}
 
 
+def test_a_file_that_comes_while_a_dump_is_written_is_kept(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = tmp_path / "dump"
+    infer(capsys, CLASSIFIER, "-i", "random", "--dump-layers", dump)
+    before, saved = _contents(dump), np.save
+
+    def plant(*arguments: Any, **options: Any) -> None:
+        (dump / "thesis.txt").write_text("years of work")
+        saved(*arguments, **options)
+
+    monkeypatch.setattr(tools.dump.np, "save", plant)
+    _, err = infer(capsys, CLASSIFIER, "-i", "random", "--seed", 1, "--dump-layers", dump, code=2)
+    assert "has files that --dump-layers has not written" in err
+    (dump / "thesis.txt").unlink()
+    assert _contents(dump) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["dump"]
+
+
 def test_a_dump_follows_no_links(tmp_path: Path, capsys: Capture) -> None:
     dump = tmp_path / "dump"
     infer(capsys, CLASSIFIER, "-i", "random", "--dump-layers", dump)
@@ -403,3 +443,10 @@ def test_a_note_stays_whole_while_progress_is_shown(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["outputs"]
     assert "running" in shown
     assert "wide.png is stretched from 2x1 to 8x8; --resize fit or crop keeps the proportions\r\n" in shown
+
+
+def test_strict_without_weights_names_the_file(tmp_path: Path, capsys: Capture) -> None:
+    """The finding belongs to no line and no layer."""
+    path = shutil.copy(CLASSIFIER, tmp_path / "m.xml")
+    text = infer(capsys, path, "-i", "zeros", "--strict", code=3)
+    assert "m.xml: IR022 m.bin does not exist; the contents of 7 constants are unknown" in str(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,20 @@ def test_ops_finds_parts_of_types_in_any_letter_case(words: list[str], types: se
     assert types <= found
     assert all(any(word.lower() in type.lower() for word in words) for type in found)
     assert "GatherND" not in found
+
+
+def test_files_that_are_damaged_are_inspected_with_a_warning(capsys: Capture, tmp_path: Path) -> None:
+    text = (DIGITS / "classifier.xml").read_text()
+    model = tmp_path / "alone.xml"
+    model.write_text(text)
+    assert run(["inspect", str(model)]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(f"warning: {model}: ") and "alone.bin does not exist; the contents of 7 constants are unknown" in err
+    model.write_text(re.sub("<edge [^>]*/>", "", text, count=1))
+    assert run(["inspect", str(model), "--bin", str(DIGITS / "classifier.bin"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "layer 2 'conv0/Convolution' (Convolution): no edge arrives at input port 0; irexec validate lists" in err
+    assert json.loads(out)["constants"] == 7
+    for sound in (DIGITS / "classifier.xml", EXECUTED):
+        assert run(["inspect", str(sound)]) == 0
+        assert capsys.readouterr().err == ""

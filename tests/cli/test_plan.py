@@ -77,7 +77,7 @@ def test_a_dynamic_model_without_shapes(capsys: Capture) -> None:
         (["--shape", "1,1,8,8"], "--shape is for --plan, which is not given"),
         (["--threads", "2"], "--threads is for --plan, which is not given"),
         (["-v"], "--verbose is for --plan, which is not given"),
-        (["--plan", "--threads", "0"], "0 is not in the range x>=1"),
+        (["--plan", "--threads", "0"], "0 is not in the range 1<=x<=256"),
         (["--plan", "--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),
         (["--plan", "--shape", "y[1,1,8,8]"], "there is no input 'y'"),
         (["--plan", "--shape", "image[1,1,8,8]", "--shape", "image[1,1,8,8]"], "is given twice"),
@@ -95,3 +95,12 @@ def test_an_execution_graph_has_no_plan(capsys: Capture) -> None:
 
 def test_a_model_that_cannot_be_compiled_is_an_error(capsys: Capture) -> None:
     assert "layer" in shown(capsys, DIGITS / "damaged.xml", "--plan", code=3)
+
+
+def test_a_model_of_constants_has_no_step(capsys: Capture, tmp_path: Path) -> None:
+    builder = Builder("constant")
+    builder.result(builder.emit("Relu", np.array([-1.0, 2.0], np.float32)))
+    save_model(builder.model(), tmp_path / "m.xml")
+    text = shown(capsys, tmp_path / "m.xml", "--plan")
+    assert "\nstep  " in text
+    assert "0 steps for 1 layer" in text

@@ -98,7 +98,7 @@ def test_the_trace_is_in_chrome_s_format(capsys: Capture, tmp_path: Path) -> Non
     [
         ("t.txt", "--trace {}/t.txt does not end in .json"),
         ("nowhere/t.json", "the folder {}/nowhere does not exist"),
-        ("folder.json", "--trace {}/folder.json is a folder"),
+        ("folder.json", "--trace {}/folder.json is a folder, not a regular file"),
     ],
 )
 def test_traces_that_cannot_be_written(path: str, message: str, capsys: Capture, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_trace_that_fails_leaves_what_was_there(capsys: Capture, tmp_path: Pat
         (["--static", "--trace", "t.json"], "--trace is about running the model"),
         (["--static", "--by", "step"], "there are no steps"),
         (["--static", "--sort", "time"], "there are no times"),
-        (["--runs", "0"], "0 is not in the range x>=1"),
+        (["--runs", "0"], "0 is not in the range 1<=x<=1000000"),
         (["--by", "node"], "'node' is not one of"),
         (["--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),
         (["--shape", "y[1]"], "there is no input 'y'"),

@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from irexec.cli import progress
 from irexec.cli.main import run
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
-COMMANDS = [(["inspect", str(DIGITS / "classifier.xml"), "--weights"], "reading weights"), (["validate", str(DIGITS)], "validating")]
+MODEL = str(DIGITS / "classifier.xml")
+COMMANDS = [
+    (["inspect", MODEL, "--weights"], "reading weights"),
+    (["inspect", MODEL], f"reading {MODEL}"[:20]),
+    (["validate", MODEL], "validating"),
+    (["validate", str(DIGITS)], "validating"),
+]
 
 
 class _Terminal(io.StringIO):
@@ -26,6 +33,7 @@ def test_a_terminal_shows_a_bar(
     terminal = _Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "DELAY", 0)
     run(arguments)
     assert text in terminal.getvalue()
     assert "100%" in terminal.getvalue()
@@ -36,6 +44,16 @@ def test_a_terminal_shows_a_bar(
 def test_a_file_gets_none(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(arguments)
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_done_within_a_second_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "DELAY", 60)
+    for arguments, _ in COMMANDS:
+        run(arguments)
+    assert terminal.getvalue() == ""
 
 
 def test_a_dumb_terminal_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,4 +67,7 @@ def test_control_characters_are_shown_not_obeyed(capsys: Capture) -> None:
     render.line("c\x07d")
     out = capsys.readouterr().out
     assert "a\\x1b[2Jb" in out and "c\\x07d" in out
+    render.note_line("a\x1b[2Jb\nc")
+    render.remark("d\x1b[2Je\nf")
+    assert capsys.readouterr().err == "note: a\\x1b[2Jb c\nd\\x1b[2Je f\n"
     assert GAP == 2

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import tracemalloc
+import functools
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.compile.graph import Graph, Operation
 from irexec.compile.plan import Compilation, plan
 from irexec.dtypes.elements import BF16, F32, I64, U4, Element
+from tests.support.memory import traced_peak
+
+DATA = Path(__file__).parent.parent / "data" / "openvino"
 
 MEGABYTE = 1 << 20
 
@@ -28,11 +36,7 @@ def test_tensors_are_freed_at_their_last_use() -> None:
     compiled = irexec.compile_model(_chain(50, MEGABYTE // 4))
     x = np.ones(MEGABYTE // 4, np.float32)
     compiled([x])
-    tracemalloc.start()
-    compiled([x])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 * MEGABYTE
+    assert traced_peak(lambda: compiled([x])) < 4 * MEGABYTE
 
 
 def test_constants_are_folded_only_when_asked() -> None:
@@ -86,11 +90,7 @@ def test_a_view_keeps_memory_no_longer_than_it_is_read() -> None:
     compiled = irexec.compile_model(builder.model())
     x = np.ones(MEGABYTE // 4, np.float32)
     compiled([x])
-    tracemalloc.start()
-    compiled([x])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 10 * MEGABYTE
+    assert traced_peak(lambda: compiled([x])) < 10 * MEGABYTE
 
 
 @pytest.mark.parametrize("element", [BF16, U4], ids=str)
@@ -125,3 +125,36 @@ def test_a_graph_that_cannot_run_says_where() -> None:
     compiled = irexec.compile_model(builder.model())
     with pytest.raises(irexec.NodeError, match=r"'here' \(Reshape of opset1\): \[5\] cannot be reshaped to \[4\]"):
         compiled([np.zeros(5, np.float32), np.array([4])])
+
+
+def _kept_in_plans() -> irexec.Model:
+    """Views, a constant that is computed when it is packed, weights that are scaled, joined parts, and kernels by shape."""
+    builder = irexec.Builder("m")
+    x, free = builder.parameter(F32, (64, 8), "x"), builder.parameter(F32, (irexec.Dim(), 8), "free")
+    weights = builder.emit("Negative", builder.constant(np.ones((8, 3000), np.float32)))
+    product = builder.emit("MatMul", builder.emit("Relu", x), weights)
+    scaled = builder.emit("Multiply", product, builder.constant(np.arange(3000, dtype=np.float32)))
+    transposed = builder.emit("Transpose", builder.emit("Softmax", scaled, axis=1), [1, 0])
+    joined = builder.emit("Concat", transposed, builder.emit("Softmax", transposed, axis=0), axis=0)
+    for value in (builder.emit("Unsqueeze", x, [0]), builder.emit("Softmax", joined, axis=1), builder.emit("Softmax", free, axis=1)):
+        builder.result(value)
+    return builder.model()
+
+
+@pytest.mark.parametrize(
+    "make", [_kept_in_plans, *(functools.partial(irexec.read_model, DATA / f"{name}.xml") for name in ("branch", "loop"))]
+)
+def test_plans_keep_nothing_of_the_compile_graph(make: Callable[[], irexec.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[weakref.ref[Operation]] = []
+    insert = Graph.insert
+
+    def recorded(graph: Graph, operation: Operation) -> Operation:
+        seen.append(weakref.ref(operation))
+        return insert(graph, operation)
+
+    monkeypatch.setattr(Graph, "insert", recorded)
+    compiled = irexec.compile_model(make())
+    assert compiled.plan.steps
+    gc.collect()
+    assert len(seen) > 3
+    assert [reference() for reference in seen if reference() is not None] == []

@@ -60,6 +60,16 @@ def test_memory_is_counted() -> None:
     assert plan.packed + plan.kept >= 4 * 30 * 50
 
 
+def test_outputs_that_nobody_reads_take_no_memory() -> None:
+    builder = Builder("indices")
+    x = builder.parameter("f32", "100,30", "x")
+    _, indices = builder.emit("TopK", x, np.int64(5), axis=1, mode="max", sort="value")
+    builder.result(builder.emit("Relu", indices))
+    plan = irexec.compile_model(builder.model()).plan
+    assert [row.bytes for row in plan.steps] == [4 * 500, 4 * 500]
+    assert plan.intermediate == 2 * 4 * 500
+
+
 def test_a_dynamic_model_has_a_plan_for_any_shape_and_one_for_each() -> None:
     compiled = irexec.compile_model(product("?"))
     assert {row.bytes for row in compiled.plan.steps} == {None}

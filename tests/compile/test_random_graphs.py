@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32
-from irexec.ir.dims import Dim
+from irexec.ir.dims import Dim, is_static
 from irexec.ir.graph import Value
 from irexec.runtime.session import CompiledModel
 from tests.support.passes import ALONE
@@ -111,7 +111,8 @@ class _Author:
         value = _emit(self.builder, self.values, layer)
         self.values.append(value)
         self.recipe.layers.append(layer)
-        self.recipe.shapes.append(tuple(value.fact.shape))  # type: ignore[union-attr, arg-type]
+        assert value.fact is not None and is_static(value.fact.shape)
+        self.recipe.shapes.append(value.fact.shape)
         return len(self.values) - 1
 
 

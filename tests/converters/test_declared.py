@@ -5,6 +5,8 @@ Every contradiction here is one for ``onnx.checker.check_model(full_check=True)`
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -15,9 +17,9 @@ import irexec
 from tests.support.onnx_models import model_of
 
 
-def _warnings(model: onnx.ModelProto, **options: object) -> list[str]:
+def _warnings(model: onnx.ModelProto, **options: Any) -> list[str]:
     found: list[str] = []
-    converters.convert(model, warn=found.append, **options)  # type: ignore[arg-type]  # options of several types
+    converters.convert(model, warn=found.append, **options)
     return found
 
 

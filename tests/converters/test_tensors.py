@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import converters
 import irexec
 from converters.onnx.tensors import constant_of
+from irexec.errors import OpError
 from irexec.ir.constants import Constant, constant_value
 from tests.support.onnx_models import model_of
 
@@ -151,7 +152,7 @@ def test_sparse_initializers(indices: list[Any]) -> None:
 
 @pytest.mark.parametrize("indices", [[1, 4], [-1, 0], [[0, 0], [2, 0]], [[0, 0, 0], [1, 0, 0]]])
 def test_sparse_indices_out_of_range(indices: list[Any]) -> None:
-    with pytest.raises(irexec.ConversionError, match="indices out of range for its shape"):
+    with pytest.raises(OpError, match="indices out of range for its shape"):
         constant_of(_sparse(indices, [2, 2]), None)
 
 

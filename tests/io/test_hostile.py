@@ -35,6 +35,7 @@ ROWS = {
     "entity that is not declared": '<net name="&e;" version="11"/>',
     "deep nesting": "<net>" + "<a>" * 100_000 + "</a>" * 100_000 + "</net>",
     "nesting that the parser would allow": "<net version='11'>" + "<a>" * 1000 + "</a>" * 1000 + "</net>",
+    "a tag without an end": '<net name="' + "a" * (35 << 20),
     "bodies in bodies": NET.format(BODY * 300 + "</layers><edges/></body></layer>" * 300),
     "nothing": "",
     "not XML": "\x7fELF\x01\x02",

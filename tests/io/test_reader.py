@@ -185,3 +185,11 @@ def test_weights_of_any_array() -> None:
     assert node.constant is not None
     assert node.constant.raw.tobytes() == np.array([0, 2], np.float32).tobytes()
     assert not node.constant.raw.flags.writeable
+
+
+def test_progress_is_the_fraction_that_is_read() -> None:
+    text = b'<net name="n" version="11"><layers/><edges/>' + b" " * (5 << 19) + b"</net>"
+    parts: list[float] = []
+    irexec.read_model(text, progress=parts.append)
+    assert len(parts) == 3
+    assert sum(parts) == pytest.approx(1)

@@ -82,6 +82,53 @@ def test_other_attributes_in_bodies_survive() -> None:
     assert differences(model, io.read_text(written, packed), ports=True) == []
 
 
+def test_names_with_prefixes_mixed_text_and_deep_elements_survive() -> None:
+    text = UNKNOWN.replace("<net ", '<net xmlns:p="http://q" ').replace(
+        "<meta_data>", '<p:k p:v="&lt;&#10;&#9;&quot;é">a &amp; b<b/> tail</p:k><meta_data>'
+    )
+    text = text.replace("<deep>", "<d>" * 240 + "<deep>").replace("</deep>", "</deep>" + "</d>" * 240)
+    model = io.read_text(text)
+    written, _ = io.write_text(model)
+    assert canonical(etree.fromstring(written)) == canonical(etree.fromstring(text))
+    assert b"> tail</p:k>" in written.replace(b"<b/", b"")
+    assert io.read_text(written).payload == model.payload
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\x1b[0m", "\ud800", "\ufffe"])
+def test_characters_that_xml_cannot_contain_are_not_written(name: str) -> None:
+    model = io.read_text(UNKNOWN)
+    model.nodes[1].name = name
+    with pytest.raises(irexec.ModelError, match="has characters that XML cannot contain"):
+        io.write_text(model)
+
+
+@pytest.mark.parametrize("value", ["length µ:m", "area m²:x", " xmlns:a", "a > b:c", "it's p:k='1'", "p:k"])
+def test_what_looks_like_a_prefix_in_a_text_is_not_one(value: str) -> None:
+    """µ and ² are letters and digits to Python, but no name in XML has them."""
+    texts = f'<k value="{value}">{value}</k><p:k p:v="{value}"/><meta_data>'
+    text = UNKNOWN.replace("<net ", '<net xmlns:p="http://q" ').replace("<meta_data>", texts)
+    model = io.read_text(text)
+    written, _ = io.write_text(model)
+    assert canonical(etree.fromstring(written)) == canonical(etree.fromstring(text.encode()))
+    assert differences(model, io.read_text(written)) == []
+
+
+@pytest.mark.parametrize("key", ["µ", "m²", "1st", "a b", "a=", "", "a\u00d7"])
+def test_attributes_whose_names_xml_cannot_have_are_not_written(key: str) -> None:
+    """By the rule for names of XML 1.0, fifth edition."""
+    model = io.read_text(UNKNOWN)
+    model.nodes[1].attributes[key] = "1"
+    with pytest.raises(irexec.ModelError, match="has characters that XML cannot contain"):
+        io.write_text(model)
+
+
+@pytest.mark.parametrize("key", ["é", "a·b", "_", "名", "a-b.c1", "\U00010000"])
+def test_attributes_with_any_name_of_xml_are_written(key: str) -> None:
+    model = io.read_text(UNKNOWN)
+    model.nodes[1].attributes[key] = "1"
+    assert etree.fromstring(io.write_text(model)[0]).find(f".//data[@{key}]") is not None
+
+
 def test_version_10_stays_version_10() -> None:
     """Version 11 would mean other types of inputs and outputs, see irexec.analysis.version_10."""
     text = UNKNOWN.replace('version="11"', 'version="10"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as streams
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,14 @@ BINS: dict[str, Callable[[Path], Any]] = MODELS | {
 @pytest.mark.parametrize("weights", BINS.values(), ids=BINS)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_all_forms_give_the_same_model(model: Callable[[Path], Any], weights: Callable[[Path], Any], path: Path) -> None:
-    read = irexec.read_model(model(path), weights(path.with_suffix(".bin")))
-    assert irexec.validate(read) == []
-    np.testing.assert_array_equal(irexec.compile_model(read)([np.zeros(2, np.float32)])[0], WEIGHTS)
+    with ExitStack() as files:
+        given = [form(file) for form, file in ((model, path), (weights, path.with_suffix(".bin")))]
+        for one in given:
+            if isinstance(one, streams.IOBase):
+                files.enter_context(one)
+        read = irexec.read_model(*given)
+        assert irexec.validate(read) == []
+        np.testing.assert_array_equal(irexec.compile_model(read)([np.zeros(2, np.float32)])[0], WEIGHTS)
 
 
 REFUSED: list[tuple[Any, Any, type[irexec.IrexecError], str]] = [
@@ -99,7 +105,7 @@ def _folder(path: Path) -> None:
 
 DEFECTS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "missing": (Path.unlink, "IR022", "m.bin does not exist; the contents of the constant 'c' are unknown"),
-    "folder": (_folder, "IR022", "m.bin is a folder; the contents of the constant 'c' are unknown"),
+    "folder": (_folder, "IR022", "m.bin is a folder, not a regular file; the contents of the constant 'c' are unknown"),
     "pointer": (
         lambda path: path.write_bytes(POINTER),
         "IR022",
@@ -126,10 +132,12 @@ def test_a_bin_that_cannot_be_read_is_one_finding(damage: Callable[[Path], Any],
 
 
 def test_a_bin_without_permission(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> object:
-        raise PermissionError(13, "Permission denied")
+    def refuse(path: str | Path, mode: str, **options: Any) -> Any:
+        if Path(path).suffix == ".bin":
+            raise PermissionError(13, "Permission denied")
+        return open(path, mode, **options)
 
-    monkeypatch.setattr("irexec.io.weights.open", refuse, raising=False)
+    monkeypatch.setattr("irexec.io.regular_files.open", refuse, raising=False)
     messages = [finding.message for finding in irexec.validate(irexec.read_model(path))]
     assert messages == ["m.bin cannot be read: Permission denied; the contents of the constant 'c' are unknown"]
 

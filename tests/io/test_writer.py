@@ -262,3 +262,14 @@ def test_models_of_the_builder_survive() -> None:
     builder.result(builder.emit("Relu", x))
     model = builder.model()
     assert differences(model, io.read_text(*io.write_text(model))) == []
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "labels", "labels.bin", ".xml"])
+def test_what_lies_beside_another_name_is_not_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.bin").write_bytes(b"the user's")
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter("f32", (2,), "x")))
+    with pytest.raises(irexec.InputError, match=r"does not end in \.xml, as the name of an IR does"):
+        irexec.save_model(builder.model(), tmp_path / name)
+    assert (tmp_path / "labels.bin").read_bytes() == b"the user's"
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.bin"]

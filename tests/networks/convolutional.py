@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from tests.networks.network import Calling, Network, RandomInput, convert, network, randomise
+from tests.support.mobilenet import MOBILENET_V3_LARGE
 
 
 def images(module: nn.Module, wide: bool, small: int = 32, published: int = 224) -> Network:
@@ -75,19 +76,10 @@ class Inverted(nn.Module):
         return x + self.body(x) if self.adds else self.body(x)
 
 
-# kernel, expansion, output, squeeze, hard swish, stride: table 1 of Howard et al. 2019.
-_LARGE = [
-    (3, 16, 16, False, False, 1), (3, 64, 24, False, False, 2), (3, 72, 24, False, False, 1), (5, 72, 40, True, False, 2),
-    (5, 120, 40, True, False, 1), (5, 120, 40, True, False, 1), (3, 240, 80, False, True, 2), (3, 200, 80, False, True, 1),
-    (3, 184, 80, False, True, 1), (3, 184, 80, False, True, 1), (3, 480, 112, True, True, 1), (3, 672, 112, True, True, 1),
-    (5, 672, 160, True, True, 2), (5, 960, 160, True, True, 1), (5, 960, 160, True, True, 1),
-]  # fmt: skip
-
-
 @network("mobilenet_v3")
 def mobilenet_v3(wide: bool) -> Network:
     """MobileNetV3-Large; small: an eighth of its channels and the rows that differ."""
-    rows = _LARGE if wide else [_LARGE[i] for i in (0, 1, 3, 4, 6, 12)]
+    rows = MOBILENET_V3_LARGE if wide else [MOBILENET_V3_LARGE[i] for i in (0, 1, 3, 4, 6, 12)]
     by = 1 if wide else 8
     channels = 16 // by
     layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, 2, 1, bias=False), nn.BatchNorm2d(channels, 1e-3), nn.Hardswish()]

@@ -90,3 +90,10 @@ def test_a_cast_is_that_of_convert() -> None:
 def test_what_is_not_numbers_is_refused(given: Any) -> None:
     with pytest.raises(irexec.InputError, match="input 'x' is "):
         _identity("f32", 1)({"x": given})
+
+
+def test_bytes_are_text_in_utf_8() -> None:
+    model = _identity("string", 2)
+    assert model(np.array(["déjà".encode(), b""]))["y"].tolist() == ["déjà", ""]
+    with pytest.raises(irexec.InputError, match="input 'x' is bytes that are not UTF-8: invalid start byte"):
+        model(np.array([b"a", b"\xff"]))

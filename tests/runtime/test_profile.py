@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,9 +88,9 @@ def test_profiling_leaves_the_state_of_variables_alone() -> None:
 
 
 @pytest.mark.parametrize("runs", [0, -1, 1.5, True, "3"])
-def test_runs_must_be_a_number(runs: object) -> None:
+def test_runs_must_be_a_number(runs: Any) -> None:
     with pytest.raises(irexec.InputError, match="expected a whole number of at least 1"):
-        irexec.compile_model(MODEL).profile(IMAGE, runs=runs)  # type: ignore[arg-type]
+        irexec.compile_model(MODEL).profile(IMAGE, runs=runs)
 
 
 def test_it_is_printable() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I4
 from irexec.runtime.weights import are_unpacked, unpacked_size
 
@@ -34,7 +35,7 @@ def test_the_size_is_that_of_f32() -> None:
 def test_modes(mode: Any, kilobytes: int, expected: bool, tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {kilobytes} kB\n")
-    assert are_unpacked(mode, _model(), tmp_path) is expected
+    assert are_unpacked(mode, _model(), MemoryLimit(root=tmp_path)) is expected
 
 
 @pytest.mark.parametrize("mode", ["auto", "packed", "unpacked"])

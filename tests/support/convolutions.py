@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import candidates
-from tests.support.tasks import run_kernel
+from irexec.schema.registry import resolve
+from tests.support.tasks import run_kernel, task_of
 
 FLOAT = np.dtype(np.float32)
 
@@ -65,10 +68,12 @@ def check_candidates(
     task: Task, inputs: Sequence[np.ndarray | None], expected: np.ndarray, operands: Sequence[np.ndarray] = (), tolerance: float = 2e-5
 ) -> set[str]:
     """Every candidate of every order gives ``expected`` within ``tolerance`` of its largest value; returns their algorithms."""
+    data = inputs[0]
+    assert data is not None
     seen = set()
     for variant in variants(task):
         found = candidates(variant)
-        given = [in_order(inputs[0], variant.input_orders[0]), *inputs[1:]]  # type: ignore[arg-type]
+        given = [in_order(data, variant.input_orders[0]), *inputs[1:]]
         for kernel in found:
             seen.add(kernel.algorithm)
             assert kernel.workspace <= WORKSPACE, (kernel.algorithm, kernel.workspace)
@@ -80,4 +85,28 @@ def check_candidates(
             assert difference <= limit, (
                 f"{kernel.algorithm}, orders {variant.input_orders[0]} to {variant.output_orders[0]}: {difference} > {limit}"
             )
+    return seen
+
+
+def random_arrays(
+    data: Sequence[int], filter: Sequence[int], dtype: DTypeLike = FLOAT
+) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    """Data and a filter, and the generator that they are from."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(data).astype(dtype), rng.standard_normal(filter).astype(dtype), rng
+
+
+def check_with_chain(
+    type: str, data: Sequence[int], filter: Sequence[int], attributes: dict[str, Any], constants: Collection[int]
+) -> set[str]:
+    """Check the candidates alone and with a chain; returns the algorithms of the first."""
+    x, weights, rng = random_arrays(data, filter)
+    definition = resolve(type, "opset1")
+    expected = definition(x, weights, **definition.arguments(attributes))
+    seen = check_candidates(task_of(type, "opset1", [x, weights], attributes, constants=constants), [x, weights], expected)
+    operands = operands_of(expected.shape, x.dtype, rng)
+    chained = task_of(
+        type, "opset1", [x, weights], attributes, constants=constants, chain=bias_residual_relu(), operands=operands, threads=2
+    )
+    check_candidates(chained, [x, weights], np.maximum(expected + operands[0] + operands[1], 0), operands)
     return seen

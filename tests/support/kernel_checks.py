@@ -15,7 +15,7 @@ from irexec.backend.kernel import Context, Kernel, Order, Task
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
-from tests.support.tasks import task_of
+from tests.support.tasks import run_recorded, task_of
 
 Arrays = Sequence[np.ndarray | None]
 
@@ -101,7 +101,7 @@ def task_of_chain(task: Task, operands: Sequence[np.ndarray]) -> Task:
     """The task followed by ``bias_and_scale``."""
     facts = tuple(task_of("Relu", "opset1", [x]).inputs[0] for x in operands)
     return dataclasses.replace(
-        task, chain=bias_and_scale(operands[0].dtype), operands=facts, operand_constants=(None,) * len(operands),
+        task, chain=bias_and_scale(operands[0].dtype), operands=facts,
         input_orders=task.input_orders + (None,) * len(operands),
     )  # fmt: skip
 
@@ -136,6 +136,12 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
         for result, values in zip(outputs, expected, strict=True):
             if result is not None:
                 _compare(result, values, task, kernel)
+        if kernel.records:
+            with np.errstate(all="ignore"):
+                run_recorded(kernel, task.threads, [x if read[i] is not None else None for i, x in enumerate(before)], outputs)
+            for result, values in zip(outputs, expected, strict=True):
+                if result is not None:
+                    _compare(result, values, task, kernel)
         for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
             assert x is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), "an input was changed"
 

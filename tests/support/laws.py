@@ -8,15 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import pytest
 
 import irexec
 from irexec import io
 from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, rounded, with_values
+from irexec.analysis.model import Model
+from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.runtime.session import CompiledModel
-from tests.support.cases import Case, Row
+from tests.support.cases import Case, Refusal, Row
 from tests.support.passes import ALONE
 
 Arrays = Sequence[np.ndarray]
@@ -264,9 +267,14 @@ def law_6_runs(row: Case, expected: Arrays) -> None:
     for first_constant, known in _FORMS:
         model, fed = build(row, first_constant, known)
         read = io.read_text(*io.write_text(model))
+        # What the caller asks of NumPy for overflows, NaN and infinities is for the caller's own arithmetic.
+        with np.errstate(all="raise"):
+            assert [finding for finding in irexec.validate(Model.of(read), weights=True) if finding.severity == "error"] == []
         for optimize, threads in ((False, 1), (True, 1), (True, 2)):
-            compiled = irexec.compile_model(read, optimize=optimize, threads=threads)
-            assert_same(list(compiled(fed).values()), expected, row)
+            with np.errstate(all="raise"):
+                compiled = irexec.compile_model(read, optimize=optimize, threads=threads)
+                results = list(compiled(fed).values())
+            assert_same(results, expected, row)
             for array, x in zip(fed, row.inputs, strict=False):
                 np.testing.assert_array_equal(array, x.array)
         assert row.type in _TYPE_BY_RANK or all(port.element is not None for port in compiled.outputs)
@@ -311,6 +319,36 @@ def build(
     for value in values if isinstance(values, tuple) else (values,):
         builder.result(value)
     return builder.model(), fed
+
+
+def can_run(row: Refusal) -> bool:
+    """Whether there are arrays of the types, shapes and values of all inputs."""
+    return all(fact.element is not None and fact.is_static and (fact.value is None or fact.known is not None) for fact in row.inputs)
+
+
+def refused_when_it_runs(row: Refusal) -> None:
+    """The operation on Parameters whose ranks, sizes or values are known only when the model runs: NodeError, compiled with any option."""
+    for known in (_nothing, _shape):
+        builder = Builder("refused")
+        operands = [builder.parameter(fact.element, known(fact.shape), f"input{i}") for i, fact in enumerate(row.inputs)]
+        try:
+            attributes = row.definition.ungrouped(row.definition.read_attributes(row.attributes))
+            values = builder.emit(row.type, *operands, version=row.since, **attributes)
+        except OpError:
+            continue
+        for value in values if isinstance(values, tuple) else (values,):
+            builder.result(value)
+        for optimize in (False, True):
+            compiled = irexec.compile_model(builder.model(), optimize=optimize)
+            with pytest.raises(NodeError):
+                compiled([_array_of(fact) for fact in row.inputs])
+
+
+def _array_of(fact: Fact) -> np.ndarray:
+    """The value, or ones of the type and shape."""
+    if fact.known is not None:
+        return fact.known
+    return np.full(fact.static_shape, "a", object) if fact.dtype == object else np.ones(fact.static_shape, fact.dtype)
 
 
 def law_7_again(row: Case, expected: Arrays) -> None:

@@ -21,8 +21,9 @@ ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))
 
 def optimized(model: irexec.Model, names: Collection[str] | None) -> tuple[Graph, Rewriting]:
     """The compile graph after these passes (None: all), and what they reported."""
-    graph, rewriting = lower(model, infer_shapes(model), {}), Rewriting()
-    optimize(graph, rewriting, names)
+    with np.errstate(all="ignore"):
+        graph, rewriting = lower(model, infer_shapes(model), {}), Rewriting()
+        optimize(graph, rewriting, names)
     return graph, rewriting
 
 

@@ -18,8 +18,7 @@ def planned_types(model: irexec.Model, *passes: str) -> list[str]:
 
 def reasons(model: irexec.Model, *passes: str) -> list[str]:
     """Why the passes left operations alone."""
-    refusals = optimized(model, passes)[1].report.refusals.values()
-    return [reason for found in refusals for _, reason in found]
+    return [reason for found in optimized(model, passes)[1].report.reasons for _, reason in found]
 
 
 def agrees(model: irexec.Model, tolerance: float, *, sizes: Collection[int] = (1, 7), scale: float = 3) -> None:

@@ -219,6 +219,7 @@ def define() -> Iterator[Callable[[Broken], Case]]:
 
     yield register
     registry._REGISTRY.pop("Broken", None)
+    registry.resolve.cache_clear()
     fast_kernels._CANDIDATES.pop(("Broken", "test"), None)
     _SCRATCH.clear()
 

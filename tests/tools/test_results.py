@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from irexec.cli.main import run
 from irexec.errors import InputError
-from irexec.tools.results import class_axis, predictions
+from irexec.tools.results import class_axis, describe, predictions, read_labels
 
 CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
 
@@ -63,3 +64,18 @@ def test_too_few_labels_are_wrong_usage(count: int, tmp_path: Path, capsys: pyte
     assert run(["infer", str(CLASSIFIER), "-i", "random", "--topk", "1", "--labels", str(tmp_path / "labels.txt"), "-o", str(out)]) == 2
     assert f"there are {count} labels for the 10 classes" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_signalling_nan_is_a_nan() -> None:
+    """Its conversion to another float is an invalid operation, of which NumPy warns."""
+    signalling = np.array([[0x7F800001, 0x3F800000]], np.uint32).view(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line = describe("y", signalling)
+        assert (line.nans, line.min, line.max) == (1, 1, 1)
+        assert [p.index for p in predictions({"y": signalling}, 1)] == [1]
+
+
+def test_labels_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_bytes("\ufeffcat\r\ndog\n".encode())
+    assert read_labels(str(tmp_path / "labels.txt")) == ["cat", "dog"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from irexec.dtypes.elements import BOOLEAN, F32, I64, Element
 from irexec.errors import OpError
 from irexec.ir.dims import Size
@@ -72,7 +74,8 @@ def split_heads(b: Context, x: Value, heads: int) -> Value:
 
 def join_heads(b: Context, x: Value) -> Value:
     """(batch, heads, length, size) to (batch, length, heads * size)."""
-    heads, _, size = b.sizes(x)[1:]
+    shape = b.sizes(x)
+    heads, size = shape[1], shape[3]
     width = heads * size if isinstance(heads, int) and isinstance(size, int) else -1
     return b.emit("Reshape", b.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
 
@@ -89,10 +92,11 @@ def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, li
     Raises:
         OpError: the number of heads is not a multiple of that of x, or is not known.
     """
-    have = have or b.sizes(x)[1]
+    have = b.sizes(x)[1] if have is None else have
     if isinstance(heads, int) and isinstance(have, int):
         if have < 1 or heads % have:
             raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
+        check_generated((heads,), I64, "the indices of shared heads")
         return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
     if like is None:
         raise OpError(f"the number of heads of {b.fact(x)} is not known")
@@ -183,14 +187,15 @@ class Scores:
         return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
-        """Queries and keys, each times the square root of the scale."""
-        b = self.b
+        """Queries and keys, each times the square root of the scale; a negative sign goes to the queries."""
+        b, sign = self.b, 1.0
         if self.scale is not None:
-            factor = Expression(b, b.constant(float(np.sqrt(self.scale)), kind))
+            factor, sign = Expression(b, b.constant(abs(self.scale) ** 0.5, kind)), math.copysign(1.0, self.scale)
         else:
             size = b.sizes(self.heads.query)[3]
             if isinstance(size, int):
                 factor = Expression(b, b.constant(size**-0.25 if size else 1.0, kind))
             else:
                 factor = (Expression(b, b.size(self.heads.query, 3)).to(F32) ** -0.25).to(kind)
-        return (Expression(b, self.heads.query) * factor).value, (Expression(b, self.heads.key) * factor).value
+        queries = Expression(b, self.heads.query) * factor
+        return (queries if sign > 0 else -queries).value, (Expression(b, self.heads.key) * factor).value

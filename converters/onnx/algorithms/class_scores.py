@@ -45,6 +45,8 @@ def labels_at(b: Context, index: Value, ints: Sequence[int] | None, strings: Seq
     """The labels of the classes with these indices."""
     if strings:
         return b.emit("Gather", b.constant(np.array(list(strings), object), STRING), index, b.constant(0))
+    if not ints:
+        raise OpError("the labels of the classes are missing")
     return b.emit("Gather", b.constant(np.array(ints, np.int64)), index, b.constant(0))
 
 

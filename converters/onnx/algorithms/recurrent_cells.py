@@ -186,7 +186,8 @@ def loop_over_time(
     sliced = [(_reversed(b, ready.value, lengths) if by_length else ready.value, IterationSlice(1, reverse and not by_length))]
     if lengths is not None:
         sliced.append((b.unsqueeze(positions(b, x, 1).value, [0]), IterationSlice(1)))
-    gate_rows, size = b.static(r, "R")[1:]
+    shape = b.static(r, "R")
+    gate_rows, size = shape[1], shape[2]
     recurrence = b.emit("Squeeze", r, [0])
     lengths_column = None if lengths is None else b.unsqueeze(b.convert(lengths, I64), [1])
 

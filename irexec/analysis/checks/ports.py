@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from irexec.analysis import version_10
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.ir import codes
-from irexec.ir.dims import PartialShape, may_equal, shape_text
+from irexec.ir.dims import contradict, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Model, Node, Value
@@ -35,19 +35,20 @@ def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     for node in model.walk():
         if node not in inference.failures:
             for value in node.outputs:
-                yield from _output(value, inference.facts.get(value, UNKNOWN), is_static, has_type=value not in free)
+                inferred = inference.facts.get(value, UNKNOWN)
+                if not _agrees(value.fact, inferred):
+                    yield from _output(value, inferred, is_static, has_type=value not in free)
         for index, port in enumerate(node.ports):
             if port.source is not None and port.fact is not None:
-                number = index if port.port is None else port.port
-                declared = _Port(node, "input", number, port.line, port.fact)
-                yield from _input(declared, port.source, inference.facts.get(port.source, UNKNOWN), is_static)
+                inferred = inference.facts.get(port.source, UNKNOWN)
+                if not _agrees(port.fact, inferred):
+                    number = index if port.port is None else port.port
+                    yield from _input(_Port(node, "input", number, port.line, port.fact), port.source, inferred, is_static)
 
 
-def contradicts(declared: PartialShape, inferred: PartialShape) -> bool:
-    """Whether no tensor can have both shapes."""
-    if declared is None or inferred is None:
-        return False
-    return len(declared) != len(inferred) or not all(map(may_equal, declared, inferred))
+def _agrees(declared: Fact | None, inferred: Fact) -> bool:
+    """Whether a port declares exactly what inference gives, as nearly all ports do."""
+    return declared is None or (declared.element is inferred.element and declared.shape == inferred.shape)
 
 
 def _without_type(model: Model, inference: Inference) -> set[Value]:
@@ -94,7 +95,7 @@ def _shape(port: _Port, inferred: Fact, code: str, is_static: bool) -> Iterator[
         if inferred.is_static:
             text = f"[] (a scalar, or an unknown rank), inference gives {shape_text(inferred.shape)}"
             yield port.finding(code if is_static else codes.NO_DIMS, text)
-    elif contradicts(declared, inferred.shape):
+    elif contradict(declared, inferred.shape):
         yield port.finding(code, f"{shape_text(declared)}, inference gives {shape_text(inferred.shape)}")
 
 
@@ -108,8 +109,8 @@ def _edge(port: _Port, source: Value, there: Fact, inferred: Fact) -> Iterator[F
     """The two ports of an edge, where inference has not already decided which of them is wrong."""
     here = port.declared
     origin = f"its producer {source.node.name!r} declares"
-    undecided = not contradicts(there.shape, inferred.shape) and here.shape != () and there.shape != ()
-    if undecided and contradicts(here.shape, there.shape):
+    undecided = not contradict(there.shape, inferred.shape) and here.shape != () and there.shape != ()
+    if undecided and contradict(here.shape, there.shape):
         yield port.finding(codes.EDGE_SHAPE, f"{shape_text(here.shape)}, {origin} {shape_text(there.shape)}")
     if inferred.element is None and None not in (here.element, there.element) and here.element is not there.element:
         yield port.finding(codes.EDGE_ELEMENT, f"{here.element}, {origin} {there.element}")

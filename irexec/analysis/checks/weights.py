@@ -55,7 +55,16 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
 
 
 def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
-    """NaN and infinities in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks."""
+    """NaN and infinities in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks.
+
+    Before that, all bytes of the .bin are compared with what the .xml says of them, unless they are known to be others.
+    """
+    if model.check_bin is not None and all(finding.code != codes.CHANGED_BIN for finding in found):
+        try:
+            yield from model.check_bin(whole=True)
+        except IrexecError as error:
+            yield in_model(codes.WEIGHTS_UNREADABLE, str(error))
+            return
     damaged = {(finding.line, finding.layer_id, finding.layer_name) for finding in found if finding.severity == "error"}
     for node in model.walk():
         if node.constant is None or not node.constant.is_readable or (node.line, node.id, node.name) in damaged:

@@ -14,15 +14,17 @@ from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.convolution.weights import Weights
+from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, panels, product_cost
+from irexec.backend.products import multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
 
 # Bytes of columns that leave room for the result in the second-level cache, and what a block may take at most.
 _COLUMNS = 1 << 20
 _LIMIT = 4 << 20
+# Multiplications that are worth several threads.
+_WORTH = 6_000_000
 
 
 class Columns(Kernel):
@@ -46,17 +48,20 @@ class Columns(Kernel):
         self.reads = (0,) if self.weights.is_constant else None
         self.runs_chain = True
         self.splits = True
+        self.records = self.weights.is_constant
         self.algorithm = "columns, channels last" if channels_last else "columns"
-        self.blocks = blocks_of(g.windows.counts, _block_pixels(g, task.threads))
-        self.spans = [pixels_of(block, g.windows.counts) for block in self.blocks]
+        by_outputs = task.threads > 1 and g.groups == 1 and g.macs >= _WORTH * g.images and g.outputs > 2 * g.pixels
+        pixels = _block_pixels(g, 1 if by_outputs else task.threads)
+        self.blocks = blocks_of(g.windows.counts, pixels, 1 if by_outputs else task.threads)
+        panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
+        # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
+        self.channels = split_outputs(g.outputs, panel, task.threads if by_outputs else 1)
         self.cost = _cost(g, channels_last, is_channels_last(task.input_orders[0]), self.output.channels_last, len(self.blocks))
         self.workspace = self._workspace()
 
     def _workspace(self) -> int:
-        g, largest = self.geometry, self.blocks[0]
-        for block in self.blocks:
-            if _pixel_count(block) > _pixel_count(largest):
-                largest = block
+        # Ranges of about equal length end with one of the longest.
+        g, largest = self.geometry, self.blocks[-1]
         pixels = _pixel_count(largest)
         read = math.prod(_read(g, largest)[1]) * g.windows.strides[-1]
         elements = g.groups * (g.depth * pixels + g.inputs * read)
@@ -68,28 +73,35 @@ class Columns(Kernel):
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
-        out = self.output.bind(outputs[0], inputs, packed.spread)
+        out = self.output.bind(context, outputs[0], inputs, packed.spread)
         x = inputs[0]
         rows = packed.rows
-        channels = slice(0, g.groups * rows)
+        ranges = self.channels if packed.spread is None and g.groups == 1 else [slice(0, g.groups * rows)]
 
         def block(index: int, scratch: Scratch) -> None:
+            index, piece = divmod(index, len(ranges))
             image, number = divmod(index, len(self.blocks))
-            pixels = self.spans[number]
+            pixels, channels = self.spans[number], ranges[piece]
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
             columns = self._columns(scratch, x[image], number)
             if self.channels_last:
-                multiply_groups(scratch, columns, packed.array, result)
+                weights = some_panels(packed.array, channels) if len(ranges) > 1 else packed.array
+                multiply_groups(scratch, columns, weights, result)
             elif g.groups == 1:
-                multiply(packed.array[0], columns[0], result)
+                multiply(scratch, packed.array[0, channels], columns[0], result)
             else:
-                np.matmul(packed.array, columns, out=result.reshape(g.groups, rows, -1))
+                scratch.do(np.matmul, packed.array, columns, out=result.reshape(g.groups, rows, -1))
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(g.images * len(self.blocks), block)
+        context.parallel(g.images * len(self.blocks) * len(ranges), block)
         out.end()
+
+    @functools.cached_property
+    def spans(self) -> list[slice]:
+        """Where each block lies among the pixels of the result."""
+        return [pixels_of(block, self.geometry.windows.counts) for block in self.blocks]
 
     @functools.cached_property
     def regions(self) -> list[Region]:
@@ -114,11 +126,11 @@ class Columns(Kernel):
             phases = area.in_phases(scratch, image, g.computed, w.strides[-1])
             for tap in range(w.kernel[-1]):
                 view = _phase_windows(phases, w, tap, lengths)
-                columns[(slice(None),) * rank + (tap,)] = view
+                scratch.do(np.copyto, columns[(slice(None),) * rank + (tap,)], view)
         else:
             data = area.of(scratch, image, g.computed, False, self.copies)
             points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
-            np.copyto(columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
+            scratch.do(np.copyto, columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first))
         scratch.release(mark)
         return columns.reshape(g.groups, g.depth, math.prod(lengths))
 
@@ -130,7 +142,7 @@ class Columns(Kernel):
         data = area.of(scratch, image, g.computed, True, self.copies)
         view = windows(data, w.kernel, w.strides, w.dilations, lengths)
         by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
-        np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+        scratch.do(np.copyto, columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
         scratch.release(mark)
         return columns.reshape(g.groups, pixels, g.depth)
 
@@ -175,13 +187,13 @@ def _block_pixels(g: Geometry, threads: int) -> int:
     pixels = max(64, min(_COLUMNS // per_pixel, 2 * _COLUMNS // result))
     if per_pixel * pixels > _LIMIT:
         pixels = max(1, _LIMIT // per_pixel)
-    if threads > 1 and g.macs >= 20_000_000 * g.images and g.pixels >= 256:
-        pixels = min(pixels, -(-g.pixels // (2 * threads)))
+    if threads > 1 and g.macs >= _WORTH * g.images:
+        pixels = min(pixels, -(-g.pixels // threads))
     return min(pixels, g.pixels)
 
 
 def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, blocks: int) -> float:
-    product = g.groups * product_cost(g.outputs, g.depth, g.pixels, channels_last)
+    product = g.groups * pixel_product_cost(g.outputs, g.depth, g.pixels, channels_last)
     repacked = g.groups * (blocks - 1) * g.outputs * g.depth * 0.25
     read = g.groups * g.inputs * math.prod(g.sizes) * (0.3 if channels_last == data_last else 1.2)
     # A run of memory that is copied at once begins at a cost of its own.

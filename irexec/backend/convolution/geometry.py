@@ -92,19 +92,40 @@ def is_channels_last(order: Order | None) -> bool:
     return order is not None and len(order) > 2 and order[-1] == 1
 
 
-def split(count: int, size: int) -> list[slice]:
-    """0 .. count - 1 in ranges of about equal length, of at most ``size``."""
+# Nanoseconds until a thread that was woken is at work, and until the one that waits for it goes on.
+_HEAD_START = 25_000.0
+
+
+def split(count: int, size: int, threads: int = 1, cost: float = math.inf) -> list[slice]:
+    """0 .. count - 1 in ranges of about equal length, of at most ``size``; if there are several, each thread has as many.
+
+    Args:
+        cost: nanoseconds of all together on one thread. Where each thread has one range, the first one, which the calling thread
+            takes, is longer: it begins before the others, and should not have to wait for them.
+    """
     parts = -(-count // max(1, size))
-    edges = [count * i // parts for i in range(parts + 1)]
-    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+    if parts > 1:
+        parts = min(count, -(-parts // threads) * threads)
+    first = 0
+    if 1 < parts == threads:
+        share = min(0.75, (1 + (parts - 1) * _HEAD_START / cost) / parts)
+        # At least one is left for each of the others.
+        first, parts = min(round(count * share), count - parts + 1), parts - 1
+    edges = [first + (count - first) * i // parts for i in range(parts + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise([0, *edges] if first else edges)]
 
 
-def blocks_of(counts: Sequence[int], pixels: int) -> list[Slices]:
+def longest(ranges: Sequence[slice]) -> int:
+    """The length of the longest range."""
+    return max(part.stop - part.start for part in ranges)
+
+
+def blocks_of(counts: Sequence[int], pixels: int, threads: int = 1) -> list[Slices]:
     """The positions (counts...) in blocks of at most about ``pixels``, each of which is contiguous in C order."""
     for axis in range(len(counts)):
         inner = math.prod(counts[axis + 1 :])
         if inner <= pixels or axis == len(counts) - 1:
-            ranges = split(counts[axis], max(1, pixels // inner))
+            ranges = split(counts[axis], max(1, pixels // inner), threads)
             whole = tuple(slice(0, count) for count in counts[axis + 1 :])
             lead = np.ndindex(*counts[:axis])
             return [(*(slice(i, i + 1) for i in index), part, *whole) for index in lead for part in ranges]

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue, has_short_rows, merged, run_block
 from irexec.backend.convolution.geometry import flat_pixels, is_channels_last, is_matrix
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import Context, Task
 from irexec.backend.scratch import Scratch
 
 # Elements on which a chain runs at once: its temporary arrays stay in cache too.
@@ -48,10 +48,14 @@ class Output:
         whole = sum(shape == self.shape for shape in self._ranked)
         return self._epilogue.workspace(chained) + elements * self.computed.itemsize * (1 + whole) + 8 * chained + 256
 
-    def bind(self, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None) -> BoundOutput:
+    def bind(self, context: Context, out: np.ndarray, inputs: Sequence[np.ndarray], spread: np.ndarray | None = None) -> BoundOutput:
         """For one run. ``inputs`` are all that the kernel was given; ``spread`` is for each channel the computed one that it equals."""
-        operands = [self._operand(x, shape) for x, shape in zip(inputs[self.first_operand :], self._ranked, strict=False)]
-        return BoundOutput(self, out, operands, spread)
+        given = inputs[self.first_operand :]
+        operands = [self._operand(x, shape) for x, shape in zip(given, self._ranked, strict=False)]
+        bound = BoundOutput(self, out, context.views(given, operands), spread)
+        if bound.is_copied:
+            context.not_repeatable()
+        return bound
 
     def _operand(self, operand: np.ndarray, ranked: Sequence[object]) -> np.ndarray:
         """An operand of the chain as matrices: (N or 1, ...) with axes as blocks have them, each of size 1 or full."""
@@ -72,12 +76,17 @@ class BoundOutput:
     def __init__(self, output: Output, out: np.ndarray, operands: Sequence[np.ndarray], spread: np.ndarray | None) -> None:
         self._output, self._out, self._operands, self._spread = output, out, operands, spread
         flat = flat_pixels(out)
-        self._copy = None
+        self._copy: np.ndarray | None = None
         if flat is None:
             self._copy = np.empty(out.shape, out.dtype)
             flat = self._copy.reshape(*out.shape[:2], -1)
         self._flat = flat
         self._direct = output.is_same and spread is None and is_matrix(self._flat[0])
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether ``end`` has something to do."""
+        return self._copy is not None
 
     def block(self, scratch: Scratch, image: int, channels: slice, pixels: slice) -> np.ndarray:
         """The array to write the block to; ``finish`` gets it back."""
@@ -100,10 +109,10 @@ class BoundOutput:
         o = self._output
         is_direct = self._is_direct(channels, pixels)
         if self._spread is not None:
-            block, channels = block[self._spread], slice(0, o.channels)
+            block, channels = self._spread_out(scratch, block), slice(0, o.channels)
         if o.chain is None:
             if not is_direct:
-                np.copyto(self._flat[image, channels, pixels], block, casting="unsafe")
+                scratch.do(np.copyto, self._flat[image, channels, pixels], block, casting="unsafe")
             return
         outer, inner = (pixels, channels) if o.channels_last else (channels, pixels)
         values = block.T if o.channels_last else block
@@ -114,9 +123,17 @@ class BoundOutput:
             out = self._flat[image, channels, pixels]
             out = out.T if o.channels_last else out
             if o.in_place:
-                np.copyto(out, values, casting="unsafe")
+                scratch.do(np.copyto, out, values, casting="unsafe")
             else:
                 self._run_into(scratch, out, values, operands)
+
+    def _spread_out(self, scratch: Scratch, block: np.ndarray) -> np.ndarray:
+        """All channels of a block whose equal ones were computed once."""
+        channels, pixels = len(self._spread) if self._spread is not None else 0, block.shape[1]
+        last = self._output.channels_last
+        spread = scratch.take((pixels, channels), block.dtype).T if last else scratch.take((channels, pixels), block.dtype)
+        scratch.do(np.take, block, self._spread, 0, out=spread, mode="clip")
+        return spread
 
     def _run_in_place(self, scratch: Scratch, values: np.ndarray, operands: Sequence[np.ndarray]) -> None:
         chain = self._output.chain
@@ -138,7 +155,7 @@ class BoundOutput:
             rounded = part
             if part.dtype != chain.dtype:
                 rounded = scratch.take(part.shape, chain.dtype)
-                np.copyto(rounded, part, casting="unsafe")
+                scratch.do(np.copyto, rounded, part, casting="unsafe")
             chain.run(scratch, piece, [rounded, *others])
             scratch.release(mark)
 
@@ -172,5 +189,5 @@ def _gathered(scratch: Scratch, operand: np.ndarray, shape: tuple[int, ...]) -> 
     if operand.shape != shape or operand.flags.c_contiguous:
         return operand
     copy = scratch.take(shape, operand.dtype)
-    np.copyto(copy, operand)
+    scratch.do(np.copyto, copy, operand)
     return copy

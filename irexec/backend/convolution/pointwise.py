@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, split
+from irexec.backend.convolution.geometry import Geometry, flat_pixels, is_channels_last, longest, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import copied_pixels, multiply_groups
-from irexec.backend.convolution.weights import Weights
+from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import THIN, multiply, panels, product_cost
+from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 
 # Bytes of the result of a block: it stays in the second-level cache while the chain runs.
 _BLOCK = 1 << 20
 # What a product should have at least, so that copying the other operand into BLAS's order does not count.
 _PIXELS, _CHANNELS = 192, 32
-# Pixels that the vector instructions of a processor take at once.
-_LANES = 16
 # Multiplications that are worth several threads.
-_WORTH = 20_000_000
+_WORTH = 3_000_000
 
 
 class Pointwise(Kernel):
@@ -43,12 +41,15 @@ class Pointwise(Kernel):
         self.reads = (0,) if self.weights.is_constant else None
         self.runs_chain = True
         self.splits = True
+        self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
         self.pixels, self.channels = _block_sizes(g, channels_last or self.output.channels_last, task.threads)
+        self.threads, self.product = task.threads, g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last)
         self.blocks = self._blocks(g.groups * g.outputs, g.groups > 1)
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
-        copied = (g.groups * g.inputs + self.channels) * self.pixels * g.computed.itemsize
-        self.workspace = self.output.workspace(self.channels, self.pixels) + copied + 256
+        channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
+        copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
+        self.workspace = self.output.workspace(channels, pixels) + copied + 256
 
     def pack(self, store: ConstantStore) -> None:
         self.weights.pack(store)
@@ -56,17 +57,25 @@ class Pointwise(Kernel):
     def _blocks(self, outputs: int, whole: bool) -> list[tuple[int, slice, slice]]:
         """Image, channels and pixels of each block."""
         g = self.geometry
-        channels = [slice(0, outputs)] if whole else split(outputs, self.channels)
-        return [(n, c, p) for n in range(g.images) for p in split(g.pixels, self.pixels) for c in channels]
+        if whole:
+            channels = [slice(0, outputs)]
+        elif self.channels_last:
+            channels = split_outputs(outputs, panel_width(outputs, g.inputs), -(-outputs // self.channels))
+        else:
+            channels = split(outputs, self.channels)
+        pixels = split(g.pixels, self.pixels, self.threads, self.product)
+        return [(n, c, p) for n in range(g.images) for p in pixels for c in channels]
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g = self.geometry
         packed = self.weights.packed(inputs[1])
-        out = self.output.bind(outputs[0], inputs, packed.spread)
+        out = self.output.bind(context, outputs[0], inputs, packed.spread)
         x = flat_pixels(inputs[0])
         if x is None:
+            context.not_repeatable()
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
         blocks = self.blocks if packed.spread is None else self._blocks(packed.rows, True)
+        whole = g.groups > 1 or packed.spread is not None or self.channels >= g.outputs
         copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
@@ -76,11 +85,12 @@ class Pointwise(Kernel):
             if copies:
                 data = copied_pixels(scratch, data, g.computed, self.channels_last)
             if self.channels_last:
-                multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), packed.array, result)
+                weights = packed.array if whole else some_panels(packed.array, some)
+                multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), weights, result)
             elif g.groups == 1:
-                multiply(packed.array[0, some], data, result)
+                multiply(scratch, packed.array[0, some], data, result)
             else:
-                np.matmul(packed.array, data.reshape(g.groups, g.inputs, -1), out=result.reshape(g.groups, packed.rows, -1))
+                scratch.do(np.matmul, packed.array, data.reshape(g.groups, g.inputs, -1), out=result.reshape(g.groups, packed.rows, -1))
             out.finish(scratch, result, image, some, pixels)
 
         context.parallel(len(blocks), block)
@@ -88,7 +98,7 @@ class Pointwise(Kernel):
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
-        product = g.groups * product_cost(g.outputs, g.inputs, g.pixels, self.channels_last)
+        product = g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, self.channels_last)
         copied = g.inputs * (data_last != self.channels_last) + g.outputs * (self.output.channels_last != self.channels_last)
         return g.images * (product + g.groups * copied * g.pixels * 0.9) + 10_000 * len(self.blocks)
 
@@ -101,16 +111,19 @@ def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, i
     that are contiguous.
     """
     outputs, size = g.groups * g.outputs, g.computed.itemsize
-    # From about 0.2 milliseconds on there should be something for each of several threads.
-    wanted = 1 if threads == 1 or g.macs < _WORTH * g.images else 2 * threads
+    # From about 0.1 milliseconds on there should be something for each of several threads.
+    wanted = 1 if threads == 1 or g.macs < _WORTH * g.images else threads
     parts = max(wanted, g.pixels * outputs * size * 2 // (3 * _BLOCK))
+    parts = parts if parts == 1 else -(-parts // threads) * threads
     pixels, channels = max(_PIXELS, -(-g.pixels // parts)), max(_CHANNELS, -(-outputs // parts))
     if parts == 1:
         return g.pixels, outputs
-    if channels_last or g.groups > 1:
+    if g.groups > 1 or (channels_last and (g.pixels > _PIXELS or parts > threads)):
         return min(pixels, g.pixels), outputs
+    if channels_last:
+        return g.pixels, channels
     by_channels = (parts - 1) * g.inputs * g.pixels * (0.1 if g.inputs <= THIN else 0.3)
     by_pixels = (parts - 1) * g.inputs * outputs * 0.3 + outputs * g.pixels * 0.25
     if by_pixels < by_channels or channels * g.pixels * size > 2 * _BLOCK:
-        return min(-(-pixels // _LANES) * _LANES, g.pixels), outputs
+        return min(-(-pixels // LANES) * LANES, g.pixels), outputs
     return g.pixels, min(-(-channels // _CHANNELS) * _CHANNELS, outputs)

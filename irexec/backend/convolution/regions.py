@@ -47,8 +47,8 @@ class Region:
         else:
             buffer = scratch.take((len(image), *self.sizes), dtype)
         for index in self.beyond:
-            buffer[index] = 0
-        buffer[self.target] = part
+            scratch.do(buffer[index].fill, 0)
+        scratch.do(np.copyto, buffer[self.target], part)
         return buffer
 
     def in_phases(self, scratch: Scratch, image: np.ndarray, dtype: np.dtype, stride: int) -> np.ndarray:
@@ -58,7 +58,7 @@ class Region:
         """
         buffer = scratch.take((len(image), *self.sizes[:-1], stride, self.sizes[-1] // stride), dtype)
         if self.beyond:
-            buffer[...] = 0
+            scratch.do(buffer.fill, 0)
         inner, outer = self.target[-1], self.source[-1]
         for remainder in range(stride):
             first = inner.start + (remainder - inner.start) % stride
@@ -67,7 +67,7 @@ class Region:
                 columns = slice(outer.start + first - inner.start, outer.stop, stride)
                 within = slice(first // stride, first // stride + count)
                 phase = buffer[..., remainder, :]
-                phase[(*self.target[:-1], within)] = image[(*self.source[:-1], columns)]
+                scratch.do(np.copyto, phase[(*self.target[:-1], within)], image[(*self.source[:-1], columns)])
         return buffer
 
 

@@ -11,7 +11,7 @@ from irexec.backend.scratch import Scratch
 def copied_pixels(scratch: Scratch, data: np.ndarray, dtype: np.dtype, channels_last: bool) -> np.ndarray:
     """A copy of (channels, pixels) that is contiguous, or whose transpose is if ``channels_last``."""
     copy = scratch.take(data.shape[::-1], dtype).T if channels_last else scratch.take(data.shape, dtype)
-    np.copyto(copy, data)
+    scratch.do(np.copyto, copy, data)
     return copy
 
 
@@ -21,8 +21,8 @@ def multiply_groups(scratch: Scratch, rows: np.ndarray, weights: np.ndarray, res
     is_direct = result.strides[0] == result.itemsize
     values = result.T if is_direct else scratch.take(result.T.shape, result.dtype)
     if groups == 1:
-        multiply_rows(rows[0], weights[0], values)
+        multiply_rows(scratch, rows[0], weights[0], values)
     else:
-        multiply_rows(rows, weights, values.reshape(pixels, groups, -1).swapaxes(0, 1))
+        multiply_rows(scratch, rows, weights, values.reshape(pixels, groups, -1).swapaxes(0, 1))
     if not is_direct:
-        np.copyto(result, values.T)
+        scratch.do(np.copyto, result, values.T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.products import LANES
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,24 @@ class Packed:
 
 Arrange = tuple[Hashable, Callable[[np.ndarray], np.ndarray]]
 """A function that puts the axes of a filter into order, and a key for it."""
+
+
+def some_panels(weights: np.ndarray, outputs: slice) -> np.ndarray:
+    """Of weights (..., panels, I, outputs of a panel) those of some outputs; the range must be one of whole panels if there are several."""
+    width = weights.shape[-1]
+    if weights.shape[-3] == 1:
+        return weights[..., outputs]
+    return weights[..., outputs.start // width : outputs.stop // width, :, :]
+
+
+def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
+    """The outputs in so many ranges, of whole panels if there are several, or one range if they cannot be split like that."""
+    unit = panel if panel < outputs else LANES
+    units = outputs // unit
+    if outputs % unit or units < parts:
+        return [slice(0, outputs)]
+    edges = [units * i // parts * unit for i in range(parts + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
 class Weights:

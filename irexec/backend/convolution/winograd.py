@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, is_channels_last, split, strided
+from irexec.backend.convolution.geometry import Geometry, is_channels_last, longest, split, strided
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
-from irexec.backend.convolution.weights import Weights
+from irexec.backend.convolution.weights import Weights, some_panels, split_outputs
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.products import multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
@@ -43,6 +43,8 @@ _EXACT_ENOUGH = 64
 _BLOCK = 3 << 19
 _MANY_BLOCK = 3 << 20
 _MANY = 192
+# Nanoseconds that a byte of weights is worth: a larger tile holds more weights all the time, and saves little where tiles are few.
+_HELD = 0.13
 
 
 class Winograd(Kernel):
@@ -58,22 +60,28 @@ class Winograd(Kernel):
         self.output = Output(task, g.computed)
         make = functools.partial(transform_weights, tile)
         self.weights = Weights(task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed)
-        self.reads, self.runs_chain, self.splits = (0,), True, True
+        self.reads, self.runs_chain, self.splits, self.records = (0,), True, True, True
         self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
         self.down, self.across = (-(-count // tile) for count in g.windows.counts)
-        self.rows = split(self.down, self._rows(task.threads))
+        self.parts = task.threads if self._by_outputs(task.threads) else 1
+        self.rows = split(self.down, self._rows(task.threads // self.parts), task.threads // self.parts)
+        self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), self.parts)
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
+
+    def _by_outputs(self, threads: int) -> bool:
+        """Whether threads share the outputs, each transforming all data, rather than the tiles, each reading all weights."""
+        return threads > 1 and 3 * self.down * self.across < self.geometry.outputs
 
     def _rows(self, threads: int) -> int:
         """Rows of tiles in a block."""
         g = self.geometry
         per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
         rows = max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
-        return rows if threads == 1 else max(1, min(rows, -(-self.down // (2 * threads))))
+        return rows if threads == 1 else max(1, min(rows, -(-self.down // threads)))
 
     def _workspace(self) -> int:
-        rows = max(part.stop - part.start for part in self.rows)
+        rows = longest(self.rows)
         g, m, width = self.geometry, self.tile, self.across * self.tile + 2
         tiles = self.points**2 * rows * self.across
         data = (rows * m + 2) * width * g.inputs
@@ -97,23 +105,24 @@ class Winograd(Kernel):
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
         g, x = self.geometry, inputs[0]
         packed = self.weights.packed(None)
-        out = self.output.bind(outputs[0], inputs, packed.spread)
-        channels = slice(0, packed.rows)
+        out = self.output.bind(context, outputs[0], inputs, packed.spread)
+        ranges = self.channels if packed.spread is None else [slice(0, packed.rows)]
         height, width = g.windows.counts
 
         def block(index: int, scratch: Scratch) -> None:
+            index, piece = divmod(index, len(ranges))
             image, number = divmod(index, len(self.rows))
-            part = self.rows[number]
+            part, channels = self.rows[number], ranges[piece]
             first, last = part.start * self.tile, min(part.stop * self.tile, height)
             pixels = slice(first * width, last * width)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            multiplied = self._multiply(scratch, x[image], packed.array, number)
+            multiplied = self._multiply(scratch, x[image], some_panels(packed.array, channels) if len(ranges) > 1 else packed.array, number)
             self._untransform(scratch, multiplied, last - first, result)
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(g.images * len(self.rows), block)
+        context.parallel(g.images * len(self.rows) * len(ranges), block)
         out.end()
 
     def _multiply(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, number: int) -> np.ndarray:
@@ -133,11 +142,11 @@ class Winograd(Kernel):
         item = g.computed.itemsize
         pixel, row = channels * item, width * channels * item
         tile_rows = strided(data.transpose(1, 2, 0), (down, points, width * channels), (m * row, row, item))
-        np.matmul(transform, tile_rows, out=half.swapaxes(0, 1))
+        scratch.do(np.matmul, transform, tile_rows, out=half.swapaxes(0, 1))
         tiles = strided(half, (points, down, across, points, channels), (down * row, row, m * pixel, pixel, item))
-        np.matmul(transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
+        scratch.do(np.matmul, transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
         scratch.release(inner)
-        multiply_rows(spread.reshape(points * points, down * across, channels), weights, multiplied)
+        multiply_rows(scratch, spread.reshape(points * points, down * across, channels), weights, multiplied)
         scratch.release(mark)
         return multiplied.reshape(points, points, down, across, outputs)
 
@@ -148,17 +157,17 @@ class Winograd(Kernel):
         dtype = multiplied.dtype
         transform = _matrix(m, "output", dtype)
         half = scratch.take((points, down, across, m, outputs), dtype)
-        np.matmul(transform, multiplied.transpose(0, 2, 3, 1, 4), out=half)
+        scratch.do(np.matmul, transform, multiplied.transpose(0, 2, 3, 1, 4), out=half)
         columns = half.reshape(points, down, across * m * outputs)[:, :, : width * outputs].swapaxes(0, 1)
         is_direct = result.strides[0] == result.itemsize and result.strides[1] == outputs * result.itemsize
         values = result.T.reshape(rows, width * outputs) if is_direct else scratch.take((rows, width * outputs), dtype)
         whole, rest = divmod(rows, m)
         if whole:
-            np.matmul(transform, columns[:whole], out=values[: whole * m].reshape(whole, m, -1))
+            scratch.do(np.matmul, transform, columns[:whole], out=values[: whole * m].reshape(whole, m, -1))
         if rest:
-            np.matmul(transform[:rest], columns[whole], out=values[whole * m :])
+            scratch.do(np.matmul, transform[:rest], columns[whole], out=values[whole * m :])
         if not is_direct:
-            np.copyto(result, values.reshape(-1, outputs).T)
+            scratch.do(np.copyto, result, values.reshape(-1, outputs).T)
 
     def _cost(self, data_last: bool) -> float:
         g, points = self.geometry, self.points
@@ -175,7 +184,8 @@ class Winograd(Kernel):
         copied = pixels * (g.inputs * (0.3 if data_last else 0.9) + g.outputs * (0.05 if self.output.channels_last else 0.8))
         # Where it saves next to nothing, the larger error is not worth it.
         handicap = 1.05 if self.tile == 6 else 1.0
-        return handicap * g.images * (product + calls + moved + copied) + 30_000 * len(self.rows)
+        held = weights * g.computed.itemsize * _HELD
+        return handicap * g.images * (product + calls + moved + copied) + 30_000 * len(self.rows) + held
 
 
 @functools.cache

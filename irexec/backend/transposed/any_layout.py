@@ -34,7 +34,6 @@ class AnyLayout(Kernel):
             outputs=(Fact(task.outputs[0].element, self._sizes(task.output_shape())),),
             chain=None,
             operands=(),
-            operand_constants=(),
             input_orders=(self._order(task), None),
             output_orders=(self._order(task),),
         )

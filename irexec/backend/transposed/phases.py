@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
-from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Arrange, Weights
-from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, panels, product_cost
+from irexec.backend.kernel import Task
+from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
+from irexec.backend.transposed.row_blocks import RowBlocks
 from irexec.reference.windows import windows
 
 # Bytes of the columns of a block.
@@ -26,7 +25,7 @@ _COLUMNS = 1 << 20
 Phase = tuple[AxisPhase, ...]
 
 
-class PhaseColumns(Kernel):
+class PhaseColumns(RowBlocks):
     """Blocks of the first spatial axis of the phases, or of output channels where the images are small.
 
     Args:
@@ -35,16 +34,11 @@ class PhaseColumns(Kernel):
     """
 
     def __init__(self, task: Task, geometry: TransposedGeometry, channels_last: bool = False, arrange: Arrange | None = None) -> None:
-        g = self.geometry = geometry
-        self.channels_last = channels_last
-        self.algorithm = "phases by columns, channels last" if channels_last else "phases by columns"
-        self.runs_chain, self.splits = True, True
-        self.output = Output(task, g.computed)
-        self.phases = g.phases()
-        self.weights = Weights(
-            task.constants[1], ("phases", channels_last, *self._taps()), self._matrices, g.weights, g.computed, share=False, arrange=arrange
-        )
-        self.reads = (0,) if self.weights.is_constant else None
+        g = geometry
+        self.channels_last, self.phases = channels_last, g.phases()
+        key = ("phases", channels_last, *self._taps())
+        weights = Weights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False, arrange=arrange)
+        super().__init__(task, g, "phases by columns, channels last" if channels_last else "phases by columns", weights)
         self.rows, self.channels = self._blocks(task.threads)
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
@@ -74,9 +68,9 @@ class PhaseColumns(Kernel):
         parts = (
             1
             if self.channels_last or g.groups > 1 or len(rows) > 1 or threads == 1 or g.macs < 10_000_000
-            else min(2 * threads, max(1, g.outputs // 32))
+            else min(threads, max(1, g.outputs // 32))
         )
-        return rows, split(g.outputs, -(-g.outputs // parts))
+        return rows, split(g.outputs, -(-g.outputs // parts)) if g.groups == 1 else [slice(0, g.groups * g.outputs)]
 
     def _workspace(self) -> int:
         g = self.geometry
@@ -90,35 +84,13 @@ class PhaseColumns(Kernel):
         whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         return g.groups * (columns + read + values) * g.computed.itemsize + self.output.workspace(g.groups * g.outputs, whole) + 512
 
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
-        g, x = self.geometry, inputs[0]
-        matrices = self.weights.packed(inputs[1]).array
-        out = self.output.bind(outputs[0], inputs)
-        stride, counts = g.windows.strides[0], g.windows.counts
-        inner = math.prod(counts[1:])
-        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in self.channels]
-
-        def block(index: int, scratch: Scratch) -> None:
-            image, rows, some = blocks[index]
-            first, last = rows.start * stride, min(rows.stop * stride, counts[0])
-            if first >= last:
-                return
-            channels = slice(some.start, some.stop) if g.groups == 1 else slice(0, g.groups * g.outputs)
-            pixels = slice(first * inner, last * inner)
-            result = out.block(scratch, image, channels, pixels)
-            into = result.reshape(g.groups, -1, last - first, *counts[1:])
-            for phase, matrix in zip(self.phases, matrices, strict=True):
-                mark = scratch.mark()
-                # Channels last there is one range of channels.
-                self._phase(scratch, x[image], phase, matrix if self.channels_last else matrix[:, some], rows, into)
-                scratch.release(mark)
-            out.finish(scratch, result, image, channels, pixels)
-
-        context.parallel(len(blocks), block)
-        out.end()
+    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+        into = result.reshape(self.geometry.groups, -1, *self.with_sizes(result).shape[1:])
+        for phase, matrix in zip(self.phases, matrices, strict=True):
+            mark = scratch.mark()
+            # Channels last or of several groups there is one range of channels.
+            self._phase(scratch, image, phase, matrix if self.channels_last else matrix[:, channels], rows, into)
+            scratch.release(mark)
 
     def _phase(self, scratch: Scratch, image: np.ndarray, phase: Phase, matrix: np.ndarray, rows: slice, into: np.ndarray) -> None:
         """Compute the rows of one phase, and write them to their positions in (groups, outputs, sizes...)."""
@@ -130,7 +102,7 @@ class PhaseColumns(Kernel):
         steps = zip(phase, g.windows.strides, strict=True)
         target = into[(slice(None), slice(None), *(slice(axis.remainder, None, stride) for axis, stride in steps))]
         if not all(axis.taps for axis in phase):
-            target[...] = 0
+            scratch.do(target.fill, 0)
             return
         begins = [phase[0].first + rows.start, *(axis.first for axis in phase[1:])]
         kernel, steps_of_taps = [len(axis.taps) for axis in phase], [axis.step for axis in phase]
@@ -141,10 +113,10 @@ class PhaseColumns(Kernel):
         else:
             values = scratch.take((g.groups * matrix.shape[1], columns.shape[2]), g.computed)
             if g.groups == 1:
-                multiply(matrix[0], columns[0], values)
+                multiply(scratch, matrix[0], columns[0], values)
             else:
-                np.matmul(matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
-        np.copyto(target, values.reshape(target.shape))
+                scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
+        scratch.do(np.copyto, target, values.reshape(target.shape))
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
@@ -152,7 +124,7 @@ class PhaseColumns(Kernel):
         for phase in self.phases:
             depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
             pixels = math.prod(axis.count for axis in phase)
-            product = product_cost(g.outputs, depth, pixels, self.channels_last)
+            product = pixel_product_cost(g.outputs, depth, pixels, self.channels_last)
             per_input = 0.35 if self.channels_last == data_last else 0.8
             per_output = 0.5 if self.channels_last == self.output.channels_last else 1.0
             product += depth * pixels * per_input + g.outputs * pixels * per_output
@@ -178,10 +150,10 @@ def columns_of(
     if channels_last:
         columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
         by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
-        np.copyto(columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+        scratch.do(np.copyto, columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
         return columns.reshape(g.groups, pixels, depth)
     columns = scratch.take((len(image), *kernel, *lengths), g.computed)
-    np.copyto(columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
+    scratch.do(np.copyto, columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
     return columns.reshape(g.groups, depth, pixels)
 
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
-from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.convolution.weights import Arrange, Weights
-from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, panels, product_cost
+from irexec.backend.kernel import Task
+from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import TransposedGeometry
 from irexec.backend.transposed.phases import columns_of
+from irexec.backend.transposed.row_blocks import RowBlocks
 
 # Bytes of the columns of a block, and of its products.
 _BLOCK = 3 << 19
 
 
-class SharedWindows(Kernel):
+class SharedWindows(RowBlocks):
     """One product of the windows with the weights of all phases, and a copy of each phase's part to its positions.
 
     Args:
@@ -32,12 +30,8 @@ class SharedWindows(Kernel):
     """
 
     def __init__(self, task: Task, geometry: TransposedGeometry, channels_last: bool, arrange: Arrange | None = None) -> None:
-        g = self.geometry = geometry
-        self.channels_last = channels_last
-        self.algorithm = "windows of all phases, channels last" if channels_last else "windows of all phases"
-        self.runs_chain, self.splits = True, True
-        self.output = Output(task, g.computed)
-        self.phases = g.phases()
+        g = geometry
+        self.channels_last, self.phases = channels_last, g.phases()
         axes = [g.axis_phases(axis) for axis in range(len(g.kernel))]
         self.kernel = [len(phases[0].taps) for phases in axes]
         self.steps = [phases[0].step for phases in axes]
@@ -46,8 +40,9 @@ class SharedWindows(Kernel):
         self.windows = [max(p.first + p.count for p in phases) - low for phases, low in zip(axes, self.low, strict=True)]
         self.most = max(phase.count for phase in axes[0])
         key = ("all phases", channels_last, *(tuple(axis.taps for axis in phase) for phase in self.phases))
-        self.weights = Weights(task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange)
-        self.reads = (0,) if self.weights.is_constant else None
+        weights = Weights(task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange)
+        super().__init__(task, g, "windows of all phases, channels last" if channels_last else "windows of all phases", weights)
+        self.channels = [slice(0, g.outputs)]
         self.rows = split(self.most, self._rows(task.threads))
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
@@ -61,7 +56,7 @@ class SharedWindows(Kernel):
         g = self.geometry
         per_row = math.prod(self.windows[1:]) * (self._depth + g.outputs * len(self.phases)) * g.computed.itemsize
         rows = max(4, _BLOCK // per_row)
-        return rows if threads == 1 or g.macs < 10_000_000 else max(4, min(rows, -(-self.most // (2 * threads))))
+        return rows if threads == 1 or g.macs < 10_000_000 else max(4, min(rows, -(-self.most // threads)))
 
     def _workspace(self) -> int:
         g = self.geometry
@@ -85,31 +80,9 @@ class SharedWindows(Kernel):
         matrix = np.concatenate(picked)[None]
         return panels(matrix) if self.channels_last else matrix
 
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
-        g, x = self.geometry, inputs[0]
-        matrix = self.weights.packed(inputs[1]).array
-        out = self.output.bind(outputs[0], inputs)
-        stride, counts = g.windows.strides[0], g.windows.counts
-        inner = math.prod(counts[1:])
-        channels = slice(0, g.outputs)
-
-        def block(index: int, scratch: Scratch) -> None:
-            image, number = divmod(index, len(self.rows))
-            rows = self.rows[number]
-            first, last = rows.start * stride, min(rows.stop * stride, counts[0])
-            pixels = slice(first * inner, last * inner)
-            result = out.block(scratch, image, channels, pixels)
-            mark = scratch.mark()
-            values = self._multiply(scratch, x[image], matrix, rows)
-            self._place(values, rows, result.reshape(g.outputs, last - first, *counts[1:]))
-            scratch.release(mark)
-            out.finish(scratch, result, image, channels, pixels)
-
-        context.parallel(g.images * len(self.rows), block)
-        out.end()
+    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+        values = self._multiply(scratch, image, matrices, rows)
+        self._place(scratch, values, rows, self.with_sizes(result))
 
     def _multiply(self, scratch: Scratch, image: np.ndarray, matrix: np.ndarray, rows: slice) -> np.ndarray:
         """The products of the windows that some rows of the phases meet, as (phases, outputs, windows...)."""
@@ -126,23 +99,23 @@ class SharedWindows(Kernel):
         if self.channels_last:
             multiply_groups(scratch, columns, matrix, values)
         else:
-            multiply(matrix[0], columns[0], values)
+            multiply(scratch, matrix[0], columns[0], values)
         scratch.release(mark)
         return values.reshape(phases, g.outputs, *lengths)
 
-    def _place(self, values: np.ndarray, rows: slice, into: np.ndarray) -> None:
+    def _place(self, scratch: Scratch, values: np.ndarray, rows: slice, into: np.ndarray) -> None:
         """Copy each phase's part of the products to its positions in (outputs, sizes...)."""
         for part, phase in zip(values, self.phases, strict=True):
             steps = zip(phase, self.geometry.windows.strides, strict=True)
             target = into[(slice(None), *(slice(axis.remainder, None, stride) for axis, stride in steps))]
             shifts = [axis.first - low for axis, low in zip(phase, self.low, strict=True)]
             spans = zip(shifts, target.shape[1:], strict=True)
-            np.copyto(target, part[(slice(None), *(slice(shift, shift + size) for shift, size in spans))])
+            scratch.do(np.copyto, target, part[(slice(None), *(slice(shift, shift + size) for shift, size in spans))])
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         pixels = math.prod(self.windows) * (1 + (len(self.rows) - 1) * (self.windows[0] - self.most) / self.windows[0])
-        product = product_cost(g.outputs * len(self.phases), self._depth, int(pixels), self.channels_last)
+        product = pixel_product_cost(g.outputs * len(self.phases), self._depth, int(pixels), self.channels_last)
         product += (len(self.rows) - 1) * g.outputs * len(self.phases) * self._depth * 0.3
         copied = self._depth * pixels * (0.35 if self.channels_last == data_last else 0.8)
         per_output = 0.5 if self.channels_last == self.output.channels_last else 1.0

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
-from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.weights import Arrange, Weights
-from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import multiply, product_cost
+from irexec.backend.kernel import Task
+from irexec.backend.products import multiply, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
+from irexec.backend.transposed.row_blocks import RowBlocks
 
 # Bytes of the values of all taps of a block.
 _PARTS = 1 << 20
@@ -28,19 +27,18 @@ _PARTS = 1 << 20
 Phase = tuple[AxisPhase, ...]
 
 
-class TapSums(Kernel):
+class TapSums(RowBlocks):
     """Blocks of output channels, and of the first spatial axis of the phases where the images are large."""
 
     def __init__(self, task: Task, geometry: TransposedGeometry, arrange: Arrange | None = None) -> None:
-        g = self.geometry = geometry
-        self.algorithm, self.runs_chain, self.splits = "product and sums of taps", True, True
-        self.output = Output(task, g.computed)
+        g = geometry
+        weights = Weights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
+        super().__init__(task, g, "product and sums of taps", weights)
         self.phases = [phase for phase in g.phases() if all(axis.taps for axis in phase)]
         self.empty = [phase for phase in g.phases() if not all(axis.taps for axis in phase)]
-        self.weights = Weights(task.constants[1], "taps", _matrix, g.weights, g.computed, share=False, arrange=arrange)
-        self.reads = (0,) if self.weights.is_constant else None
         self.low, self.high = self._margins()
-        self.rows, self.channels = self._blocks(task.threads)
+        self.rows, self.parts = self._blocks(task.threads)
+        self.channels = [slice(k + part.start, k + part.stop) for k in range(0, g.groups * g.outputs, g.outputs) for part in self.parts]
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
@@ -70,51 +68,30 @@ class TapSums(Kernel):
         if per_channel > _PARTS // 2:
             rows = split(most, max(1, 4 * self.high[0], most * (_PARTS // 2) // per_channel))
             per_channel = g.points * math.prod(self._read(rows[0].stop)) * g.computed.itemsize
-        parts = 1 if threads == 1 or g.macs < 10_000_000 else 2 * threads
+        parts = 1 if threads == 1 or g.macs < 10_000_000 else threads
         wanted = min(max(1, _PARTS // per_channel), -(-g.outputs // parts))
         return rows, split(g.outputs, wanted)
 
     def _workspace(self) -> int:
         g = self.geometry
         rows = max(part.stop - part.start for part in self.rows)
-        channels = max(part.stop - part.start for part in self.channels)
+        channels = max(part.stop - part.start for part in self.parts)
         read = math.prod(self._read(rows))
         elements = g.inputs * read + channels * (g.points + 2) * read
         whole = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         return elements * g.computed.itemsize + self.output.workspace(channels, whole) + 512
 
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
         g = self.geometry
-        matrices = self.weights.packed(inputs[1]).array
-        out = self.output.bind(outputs[0], inputs)
-        x = inputs[0].reshape(g.images, g.groups, g.inputs, *g.sizes)
-        stride, counts = g.windows.strides[0], g.windows.counts
-        inner = math.prod(counts[1:])
-        blocks = [(n, k, r, c) for n in range(g.images) for k in range(g.groups) for r in self.rows for c in self.channels]
-
-        def block(index: int, scratch: Scratch) -> None:
-            image, group, rows, some = blocks[index]
-            first, last = rows.start * stride, min(rows.stop * stride, counts[0])
-            channels = slice(group * g.outputs + some.start, group * g.outputs + some.stop)
-            pixels = slice(first * inner, last * inner)
-            result = out.block(scratch, image, channels, pixels)
-            mark = scratch.mark()
-            matrix = matrices[group, some.start * g.points : some.stop * g.points]
-            self._rows(scratch, x[image, group], matrix, rows, result.reshape(-1, last - first, *counts[1:]))
-            scratch.release(mark)
-            out.finish(scratch, result, image, channels, pixels)
-
-        context.parallel(len(blocks), block)
-        out.end()
+        group, first = divmod(channels.start, g.outputs)
+        matrix = matrices[group, first * g.points : (first + len(result)) * g.points]
+        self._rows(scratch, image.reshape(g.groups, g.inputs, *g.sizes)[group], matrix, rows, self.with_sizes(result))
 
     def _rows(self, scratch: Scratch, image: np.ndarray, matrix: np.ndarray, rows: slice, into: np.ndarray) -> None:
         """Compute the rows of all phases, and write them to (outputs, sizes...)."""
         g = self.geometry
         for phase in self.empty:
-            self._target(into, phase)[...] = 0
+            scratch.do(self._target(into, phase).fill, 0)
         if not self.phases:
             return
         read = self._read(rows.stop - rows.start)
@@ -122,16 +99,16 @@ class TapSums(Kernel):
         data = area.of(scratch, image, g.computed, False)
         if not data.flags.c_contiguous:
             copy = scratch.take(data.shape, g.computed)
-            np.copyto(copy, data)
+            scratch.do(np.copyto, copy, data)
             data = copy
         pixels = math.prod(read)
         parts = scratch.take((len(into), *g.kernel, pixels), g.computed)
-        multiply(matrix, data.reshape(g.inputs, pixels), parts.reshape(-1, pixels))
+        multiply(scratch, matrix, data.reshape(g.inputs, pixels), parts.reshape(-1, pixels))
         for phase in self.phases:
             mark = scratch.mark()
             target = self._target(into, phase)
             summed = self._sum(scratch, parts, phase, read)
-            np.copyto(target, summed[(slice(None), *(slice(0, size) for size in target.shape[1:]))])
+            scratch.do(np.copyto, target, summed[(slice(None), *(slice(0, size) for size in target.shape[1:]))])
             scratch.release(mark)
 
     def _target(self, into: np.ndarray, phase: Phase) -> np.ndarray:
@@ -155,20 +132,20 @@ class TapSums(Kernel):
         summed = whole[:, :length]
         (first, a), *others = pieces
         if not others:
-            np.copyto(summed, a[:, first : first + length])
+            scratch.do(np.copyto, summed, a[:, first : first + length])
         for offset, b in others[:1]:
-            np.add(a[:, first : first + length], b[:, offset : offset + length], out=summed)
+            scratch.do(np.add, a[:, first : first + length], b[:, offset : offset + length], out=summed)
         for offset, b in others[1:]:
-            np.add(summed, b[:, offset : offset + length], out=summed)
+            scratch.do(np.add, summed, b[:, offset : offset + length], out=summed)
         return whole.reshape(len(parts), *read)
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         pixels = math.prod(self._read(self.rows[0].stop)) * len(self.rows)
-        product = product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.channels) - 1) * g.inputs * pixels * 0.3
+        product = pixel_product_cost(g.outputs * g.points, g.inputs, pixels) + (len(self.parts) - 1) * g.inputs * pixels * 0.3
         summed = g.outputs * g.points * pixels * 0.4 + g.outputs * math.prod(g.windows.counts) * (2.5 if self.output.channels_last else 0.6)
-        blocks = g.images * g.groups * len(self.rows) * len(self.channels)
-        read = g.inputs * pixels * len(self.channels) * (0.8 if data_last else 0.2)
+        blocks = g.images * g.groups * len(self.rows) * len(self.parts)
+        read = g.inputs * pixels * len(self.parts) * (0.8 if data_last else 0.2)
         return g.images * g.groups * (product + summed + read) + blocks * 3000 * (len(self.phases) + 1)
 
 

@@ -3,63 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, split
-from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.weights import Arrange, Weights
-from irexec.backend.kernel import Context, Kernel, Task
-from irexec.backend.products import product_cost
+from irexec.backend.kernel import Task
+from irexec.backend.products import pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import TransposedGeometry
+from irexec.backend.transposed.row_blocks import RowBlocks
 
 # Bytes of the result of a block.
 _BLOCK = 1 << 20
 
 
-class PixelTiles(Kernel):
+class PixelTiles(RowBlocks):
     """One product for each row of pixels and each row of the kernel: (pixels, inputs) @ (inputs, row of the kernel, outputs)."""
 
     def __init__(self, task: Task, geometry: TransposedGeometry, arrange: Arrange | None = None) -> None:
-        g = self.geometry = geometry
-        self.algorithm, self.runs_chain, self.splits = "products of pixels to tiles, channels last", True, True
-        self.output = Output(task, g.computed)
-        self.weights = Weights(task.constants[1], "tiles", _matrices, g.weights, g.computed, share=False, arrange=arrange)
-        self.reads = (0,) if self.weights.is_constant else None
+        g = geometry
+        weights = Weights(task.constants[1], "tiles", _matrices, g.weights, g.computed, share=False, arrange=arrange)
+        super().__init__(task, g, "products of pixels to tiles, channels last", weights)
+        self.channels = [slice(0, g.outputs)]
         per_row = math.prod(g.windows.counts) // g.sizes[0] * g.outputs * g.computed.itemsize
         rows = max(1, _BLOCK // per_row)
-        self.rows = split(g.sizes[0], rows if task.threads == 1 else min(rows, -(-g.sizes[0] // (2 * task.threads))))
+        self.rows = split(g.sizes[0], rows if task.threads == 1 else min(rows, -(-g.sizes[0] // (task.threads))))
         pixels = max(part.stop - part.start for part in self.rows) * math.prod(g.windows.counts) // g.sizes[0]
         copied = g.inputs * math.prod(g.sizes[1:]) * max(part.stop - part.start for part in self.rows) * g.computed.itemsize
         self.workspace = self.output.workspace(g.outputs, pixels) + copied + 256
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
-
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
-        g = self.geometry
-        matrices = self.weights.packed(inputs[1]).array
-        out = self.output.bind(outputs[0], inputs)
-        x, stride, counts = np.moveaxis(inputs[0], 1, -1), g.windows.strides[0], g.windows.counts
-        inner = math.prod(counts[1:])
-        channels = slice(0, g.outputs)
-
-        def block(index: int, scratch: Scratch) -> None:
-            image, number = divmod(index, len(self.rows))
-            part = self.rows[number]
-            pixels = slice(part.start * stride * inner, part.stop * stride * inner)
-            result = out.block(scratch, image, channels, pixels)
-            data = _contiguous(scratch, x[image, part], g.computed)
-            self._multiply(scratch, data, matrices, result)
-            out.finish(scratch, result, image, channels, pixels)
-
-        context.parallel(g.images * len(self.rows), block)
-        out.end()
+    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+        self._multiply(scratch, _contiguous(scratch, np.moveaxis(image, 0, -1)[rows], self.geometry.computed), matrices, result)
 
     def _multiply(self, scratch: Scratch, data: np.ndarray, matrices: np.ndarray, result: np.ndarray) -> None:
         """Data (sizes..., inputs) to (outputs, pixels)."""
@@ -71,14 +48,14 @@ class PixelTiles(Kernel):
         rank = len(g.kernel) - 1
         view = values.reshape(*split_axes, data.shape[-2], g.kernel[-1] * g.outputs)
         order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2), 2 * rank, 2 * rank + 1)
-        np.matmul(data[(slice(None),) * rank + (None,) * rank], matrices, out=view.transpose(order))
+        scratch.do(np.matmul, data[(slice(None),) * rank + (None,) * rank], matrices, out=view.transpose(order))
         if not is_direct:
-            np.copyto(result, values.T)
+            scratch.do(np.copyto, result, values.T)
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
         pixels = math.prod(g.sizes)
-        product = product_cost(g.outputs * g.points, g.inputs, pixels, True)
+        product = pixel_product_cost(g.outputs * g.points, g.inputs, pixels, True)
         copied = (0 if data_last else g.inputs * pixels * 0.9) + (0 if self.output.channels_last else g.outputs * g.points * pixels * 0.9)
         # A product is too large for the kernels that leave the weights as they are, and there is one for each row of pixels.
         rows = pixels // g.sizes[-1]
@@ -92,7 +69,7 @@ def _contiguous(scratch: Scratch, data: np.ndarray, dtype: np.dtype) -> np.ndarr
     if data.flags.c_contiguous and data.dtype == dtype:
         return data
     copy = scratch.take(data.shape, dtype)
-    np.copyto(copy, data)
+    scratch.do(np.copyto, copy, data)
     return copy
 
 

@@ -7,6 +7,7 @@ as long as the estimated cost of its producer and its readers gets lower.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from irexec.backend.kernel import Order
 from irexec.backend.registry import has_candidates
 from irexec.compile.graph import Graph, Operation, Value
-from irexec.compile.layout_costs import COPIED, REORDERED, STEP, Costs, looks_only, order_of, ordered, sizes
+from irexec.compile.layout_costs import COPIED, REORDERED, STEP, Costs
 from irexec.compile.moves import move_of
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static
+from irexec.compile.views import may_give_views, order_of, ordered
 
 ROUNDS = 3
 """How often all tensors are looked at, at most."""
@@ -57,7 +59,7 @@ class _Layouts:
 
     def _set_all(self, other: bool) -> None:
         for value in self.free:
-            value.order = _OTHER.get(len(sizes(value))) if other else None
+            value.order = _OTHER.get(len(value.fact.static_shape)) if other else None
         for operation in self.operations:
             self._follow(operation)
 
@@ -80,7 +82,7 @@ class _Layouts:
         return chosen != before
 
     def _options(self, value: Value) -> Iterator[Order | None]:
-        rank = len(sizes(value))
+        rank = len(value.fact.static_shape)
         yield None
         if rank in _OTHER:
             yield _OTHER[rank]
@@ -93,8 +95,8 @@ class _Layouts:
                 self._follow(reader)
 
     def _follow(self, operation: Operation) -> None:
-        """Views have the order that follows from what they look at."""
-        if not looks_only(operation):
+        """The order of a view follows from that of the tensor that it is a view of."""
+        if not may_give_views(operation):
             return
         orders = self.costs.view(operation) or (None,) * len(operation.outputs)
         for output, order in zip(operation.outputs, orders, strict=False):
@@ -105,21 +107,21 @@ class _Layouts:
         """The operations that read the value or a view of it, views included."""
         for reader in value.readers:
             yield reader
-            if looks_only(reader) and reader.inputs[0] is value:
+            if may_give_views(reader) and reader.inputs[0] is value:
                 for output in reader.outputs:
                     yield from self._reached(output)
 
     def _costs(self, operations: Sequence[Operation]) -> tuple[float, float]:
         """The estimated cost of kernels, and that of copies where a view is not possible."""
-        kernels = sum(self._cost(operation) for operation in operations if not looks_only(operation))
-        return kernels, sum(self._cost(operation) for operation in operations if looks_only(operation))
+        kernels = sum(self._cost(operation) for operation in operations if not may_give_views(operation))
+        return kernels, sum(self._cost(operation) for operation in operations if may_give_views(operation))
 
     def _cost(self, operation: Operation) -> float:
-        if not looks_only(operation):
+        if not may_give_views(operation):
             return self.costs.of(operation)
         if self.costs.view(operation) is not None:
             return 0.0
-        elements = int(np.prod(sizes(operation.inputs[0])))
+        elements = math.prod(operation.inputs[0].fact.static_shape)
         return STEP + elements * (COPIED if operation.inputs[0].order is None else REORDERED)
 
 
@@ -130,7 +132,7 @@ def _orders_for_views(value: Value) -> Iterator[Order | None]:
         if move is not None and reader.inputs[0] is value:
             ends = (None, _OTHER.get(len(move.after)), *_orders_for_views(reader.output))
             for end in dict.fromkeys(ends):
-                moved = ordered(move.after, end)
+                moved = ordered(move.after, end, lambda shape: np.empty(shape, np.int8))
                 array = moved.reshape(move.before) if move.order is None else moved.transpose(np.argsort(move.order))
                 if np.may_share_memory(moved, array):
                     yield order_of(array)
@@ -138,7 +140,7 @@ def _orders_for_views(value: Value) -> Iterator[Order | None]:
 
 def _written(operation: Operation) -> Sequence[Value]:
     """The outputs that a fast kernel writes in any order that it is given."""
-    if looks_only(operation) or not is_static(operation):
+    if may_give_views(operation) or not is_static(operation):
         return ()
     if operation.definition is not None and (not has_candidates(operation.definition) or operation.bodies):
         return ()
@@ -146,4 +148,4 @@ def _written(operation: Operation) -> Sequence[Value]:
 
 
 def _has_choice(value: Value) -> bool:
-    return len(sizes(value)) in _OTHER and sum(size > 1 for size in sizes(value)) > 1
+    return len(value.fact.static_shape) in _OTHER and sum(size > 1 for size in value.fact.static_shape) > 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from irexec.analysis.evaluate import as_tuple, rounded
 from irexec.backend.constants import ConstantSource
 from irexec.compile.errors import located
 from irexec.compile.graph import Graph, Operation, Value
-from irexec.compile.rewriting import Rewriting
+from irexec.compile.rewriting import Rewriting, computation
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
@@ -51,19 +51,16 @@ def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | No
         return None
     if not all(output.fact.is_static and output.fact.element is not None for output in operation.outputs):
         return _computed_now(operation, definition, sources, rewriting)
-    grown = _bytes(operation.outputs) - sum(source.size for source in sources)
+    # What has no elements, but axes that no array has, is refused later.
+    grown = sum(output.fact.addressed_bytes for output in operation.outputs) - sum(source.size for source in sources)
     if grown > rewriting.budget:
         rewriting.refused(operation, f"its result takes {grown >> 20} MiB more than its inputs")
         return None
     return [_computed_later(operation, definition, index, rewriting) for index in range(len(operation.outputs))]
 
 
-def _bytes(values: list[Value]) -> int:
-    return sum(math.prod(v.fact.static_shape) * v.fact.element.carrier.itemsize for v in values if v.fact.element is not None)
-
-
 def _computed_now(operation: Operation, definition: OpDef, sources: list[ConstantSource], rewriting: Rewriting) -> list[Value] | None:
-    arrays = _outputs(operation, definition, [source.array() for source in sources])
+    arrays = _kernel(operation, definition)(*(source.array() for source in sources))
     facts = [Fact.of(array, output.fact.element) for array, output in zip(arrays, operation.outputs, strict=False)]
     return [rewriting.literal(array, fact.element) for array, fact in zip(arrays, facts, strict=True) if fact.element]
 
@@ -73,15 +70,20 @@ def _computed_later(operation: Operation, definition: OpDef, index: int, rewriti
     fact = output.fact
     if fact.element is None:
         raise AssertionError("the caller checks that the element type is known")
-
-    def compute(*arrays: np.ndarray) -> np.ndarray:
-        return _outputs(operation, definition, list(arrays))[index]
-
-    value = rewriting.derived((operation.node, index), operation.inputs, fact.element, fact.static_shape, compute)
+    outputs = _kernel(operation, definition)
+    # Several operations may be made of one layer, so that the layer does not name what is computed.
+    key = (operation.node, computation(operation), index)
+    value = rewriting.derived(key, operation.inputs, fact.element, fact.static_shape, lambda *arrays: outputs(*arrays)[index])
     value.name = output.name
     return value
 
 
-def _outputs(operation: Operation, definition: OpDef, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    results: tuple[Any, ...] = as_tuple(located(operation.node, definition, arrays, operation.attributes))
-    return [rounded(array, output.fact.element) for array, output in zip(results, operation.outputs, strict=False)]
+def _kernel(operation: Operation, definition: OpDef) -> Callable[..., list[np.ndarray]]:
+    """What computes the outputs of the inputs. Plans keep it, so that it keeps no operation, which knows the whole graph."""
+    node, attributes, elements = operation.node, operation.attributes, [output.fact.element for output in operation.outputs]
+
+    def outputs(*arrays: np.ndarray) -> list[np.ndarray]:
+        results: tuple[Any, ...] = as_tuple(located(node, definition, arrays, attributes))
+        return [rounded(array, element) for array, element in zip(results, elements, strict=False)]
+
+    return outputs

@@ -107,7 +107,7 @@ def _set_input(graph: Graph, operation: Operation, index: int, value: Value) -> 
 
 
 def _add_shift(graph: Graph, rewriting: Rewriting, product: Product, origins: list[Operation], shift: np.ndarray) -> None:
-    """Whoever reads the product reads it with the shift added; if that is 0, the product gets the layers that it stands for."""
+    """Operations that read the product read it with the shift added; if the shift is 0, the product gets the layers that it computes."""
     output, element = product.operation.output, product.operation.output.fact.element
     if not shift.any() or element is None:
         product.operation.origins = tuple(dict.fromkeys(node for operation in origins for node in operation.origins))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 
 from irexec.compile.graph import Graph, Operation, Value
-from irexec.compile.rewriting import Rewriting
+from irexec.compile.rewriting import Rewriting, computation
 from irexec.schema.injected import ElementTypes
 
 SMALL = 256
@@ -44,20 +43,7 @@ def _obstacle(operation: Operation) -> str | None:
 
 
 def _key(operation: Operation) -> Hashable:
-    return id(operation.definition), _frozen(operation.attributes), tuple(map(_input, operation.inputs)), len(operation.outputs)
-
-
-def _frozen(attribute: Any) -> Hashable:
-    """What equal attributes have in common; their text tells 1 from 1.0 and True, and 0.0 from -0.0."""
-    if isinstance(attribute, Mapping):
-        return tuple((name, _frozen(value)) for name, value in sorted(attribute.items()))
-    if isinstance(attribute, tuple | list):
-        return type(attribute), tuple(map(_frozen, attribute))
-    try:
-        hash(attribute)
-    except TypeError:
-        return id(attribute)
-    return type(attribute), repr(attribute)
+    return computation(operation), tuple(map(_input, operation.inputs)), len(operation.outputs)
 
 
 def _input(value: Value) -> Hashable:

@@ -8,7 +8,7 @@ from irexec.compile.rewriting import Rewriting, create
 
 
 def merge_transposes(graph: Graph, rewriting: Rewriting) -> None:
-    """What comes first goes first, so that a row of them becomes one."""
+    """In the order of the graph, so that several in succession become one."""
     for operation in graph.order():
         if operation.type == "MatMul" and operation.chain is None:
             _merge_into_matmul(graph, rewriting, operation)

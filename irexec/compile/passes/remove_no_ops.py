@@ -21,7 +21,7 @@ Source = Value | Reason | None
 
 
 def remove_no_ops(graph: Graph, rewriting: Rewriting) -> None:
-    """Whoever reads the output of such an operation reads its input."""
+    """Operations that read the output of such an operation read its input instead."""
     for operation in graph.order():
         rule = _RULES.get(operation.type)
         if rule is None or operation.chain is not None:
@@ -40,7 +40,9 @@ def _data(operation: Operation) -> Value:
 
 
 def _if_shape_is_kept(operation: Operation) -> Source:
-    """For operations that keep the order of the elements."""
+    """For operations that keep the order of the elements; where their other inputs are not known, those are checked in each run."""
+    if any(value.known is None for value in operation.inputs[1:]):
+        return "its inputs are not known"
     return _data(operation) if len(operation.outputs) == 1 and _same_shape(_data(operation), operation.output) else None
 
 
@@ -55,6 +57,8 @@ def _concat(operation: Operation) -> Source:
 def _broadcast(operation: Operation) -> Source:
     if not _same_shape(_data(operation), operation.output):
         return None
+    if operation.inputs[1].known is None:
+        return "its target is not known"
     mapping = operation.inputs[2].fact.ints() if len(operation.inputs) > 2 else ()
     if mapping is None or list(mapping) != sorted(mapping):
         return "its axes may be permuted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.schema.inputs import SCALAR
 
 
 @translates("Elu")
@@ -109,7 +110,7 @@ def clip_1(b: Context, x: Value, *, min: float = -math.inf, max: float = math.in
 
 
 @translates("Clip", since=11)
-def clip_11(b: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+def clip_11(b: Context, x: Value, low: Annotated[Value, SCALAR] | None = None, high: Annotated[Value, SCALAR] | None = None) -> Value:
     """The lower bound first, then the upper: if they cross, the result is the upper one, which Clamp refuses."""
     bounds = [b.known(bound) for bound in (low, high)]
     if b.element(x).is_float and bounds[0] is not None and bounds[1] is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import Context
@@ -10,17 +12,22 @@ from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
 
 
 @translates("Attention", since=23)
 def attention(
-    b: Context, query: Value, key: Value, value: Value, attn_mask: Value | None = None, past_key: Value | None = None,
-    past_value: Value | None = None, nonpad_kv_seqlen: Value | None = None, *, is_causal: int = 0, scale: float | None = None,
-    q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0, softmax_precision: int | None = None,
-    qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
+    b: Context, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)], value: Annotated[Value, Rank(3, 4)],
+    attn_mask: Annotated[Value, Rank(1, 4)] | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
+    past_value: Annotated[Value, Rank(4)] | None = None, nonpad_kv_seqlen: Annotated[Value, Rank(1)] | None = None, *, is_causal: int = 0,
+    scale: float | None = None, q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0,
+    softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Keys and values of the past precede the others. Source: ONNX Attention-25."""
-    flat = b.rank(query, "the queries") == 3
+    ranks = [b.rank(query, "the queries"), b.rank(key, "the keys"), b.rank(value, "the values")]
+    if len(set(ranks)) > 1:
+        raise OpError(f"queries, keys and values have the ranks {ranks}, expected equal ones")
+    flat = ranks[0] == 3
     if flat:
         if not q_num_heads or not kv_num_heads:
             raise OpError("q_num_heads and kv_num_heads are needed for queries without an axis of heads")
@@ -29,6 +36,7 @@ def attention(
     heads = Heads(query, *(repeat_heads(b, x, b.sizes(query)[1], like=query) for x in present))
     mask = Mask()
     if attn_mask is not None:
+        attn_mask = b.convert(attn_mask, b.element(query)) if b.element(attn_mask).is_integer else attn_mask
         mask.apply(b, _padded_mask(b, attn_mask, heads.key))
     offset = _offset(b, query, past_key, nonpad_kv_seqlen)
     windowed = left_window_size >= 0 or right_window_size >= 0

@@ -19,7 +19,7 @@ def expand(b: Context, x: Value, shape: Value) -> Value:
 @translates("Tile")
 def tile_1(b: Context, x: Value, tiles: Value, axis: Value) -> Value:
     """Repetition along one axis."""
-    tiled = b.axis(b.ints(axis, "axis")[0], x)
+    tiled = b.axis(b.integer(axis, "axis"), x)
     ones, count = b.constant([1] * b.rank(x)), b.reshape(b.convert(tiles, I64), [1])
     return b.emit("Tile", x, b.emit("ScatterElementsUpdate", ones, b.constant([tiled]), count, b.constant(0), version=3))
 

@@ -53,6 +53,8 @@ def loop(
     if not all(isinstance(one, Value | TensorSequence) for one in initial):
         raise ConversionError("a sequence of unknown length, or an optional, is an input of the loop", unsupported=True)
     first = b.constant(True) if condition is None else condition
+    if any(size != 1 for size in b.shape_if_known(first) or ()):
+        raise OpError(f"the condition {b.fact(first)} does not have one element")
     inside = np.ones(b.shape_if_known(first) or (), np.bool_)
     counter = (1,) if len(body.input[0].type.tensor_type.shape.dim) == 1 else ()
 
@@ -97,10 +99,12 @@ def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
 
 def _trip_limit(b: Context, trip_count: Value | None) -> Value:
     """A negative trip count means no limit in IR, and no iteration in ONNX."""
-    known = None if trip_count is None else b.ints_if_known(trip_count)
-    if trip_count is None or (known is not None and known[0] == _NO_LIMIT):
+    if trip_count is None:
         return b.constant(-1)
-    if known is not None and known[0] >= 0:
+    known = None if b.ints_if_known(trip_count) is None else b.integer(trip_count, "the trip count")
+    if known == _NO_LIMIT:
+        return b.constant(-1)
+    if known is not None and known >= 0:
         return trip_count
     return b.emit("Maximum", trip_count, b.constant(0))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.windows import Windows
@@ -9,6 +11,7 @@ from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
 
 
 @translates("Conv")
@@ -22,8 +25,9 @@ def conv(
 
 @translates("CausalConvWithState", since=27)
 def causal_conv_with_state(
-    b: Context, x: Value, w: Value, bias: Value | None = None, past_state: Value | None = None, *, activation: str = "none"
-) -> tuple[Value, ...]:
+    b: Context, x: Annotated[Value, Rank(3)], w: Annotated[Value, Rank(3)], bias: Annotated[Value, Rank(1)] | None = None,
+    past_state: Annotated[Value, Rank(3)] | None = None, *, activation: str = "none",
+) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data, whose last values are the new state."""
     if activation not in ("none", "silu", "swish"):
         raise OpError(f"activation is {activation!r}, expected none, silu or swish")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
+from typing import Annotated
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import Context
@@ -11,6 +12,7 @@ from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
 
 # The modes had other names before opset 20.
 _MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubic": "cubic", "bicubic": "cubic"}
@@ -133,7 +135,7 @@ def _cubic(position: Expression) -> list[tuple[Expression, Expression]]:
 
 
 @translates("AffineGrid", since=20)
-def affine_grid(b: Context, theta: Value, size: Value, *, align_corners: int = 0) -> Value:
+def affine_grid(b: Context, theta: Annotated[Value, Rank(3)], size: Annotated[Value, Rank(1)], *, align_corners: int = 0) -> Value:
     """The points of a regular grid over (N, C, sizes...), transformed by matrices: (N, sizes..., axes), last axis first."""
     axes, kind = b.sizes(theta, "theta")[-2], b.element(theta)
     if axes not in (2, 3):

@@ -6,6 +6,7 @@ pixels, kept aspect ratio) becomes a product with a matrix of weights along each
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,6 +41,8 @@ class _Request:
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
             raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {len(self.axes)} axes")
+        if self.by_scale and not all(0 < scale < math.inf for scale in self.known or ()):
+            raise OpError(f"the scales are {self.known}, expected positive and finite ones")
         self.changing = [i for i in range(len(self.axes)) if not self._stays(i)]
 
     def _stays(self, i: int) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.ops.ai_onnx.sorting import first_extreme
 from converters.onnx.registry import translates
 from irexec.errors import OpError
@@ -19,6 +20,7 @@ def det(b: Context, x: Value) -> Value:
     sizes = b.sizes(x)[-2:]
     if rank < 2 or not isinstance(sizes[-1], int) or not isinstance(sizes[0], int) or sizes[0] != sizes[-1]:
         raise OpError(f"the input {b.fact(x)} does not consist of square matrices of a known size")
+    check_unrolled(sizes[0], "the steps of the elimination")
     result = b.full(b.constant(1, x), b.emit("Slice", b.shape_of(x), [0], [rank - 2], [1], [0]))
     for size in range(sizes[0], 0, -1):
         x, factor = _eliminated(b, x, size)

@@ -25,9 +25,11 @@ def linear_attention(
 ) -> tuple[Value, ...]:  # fmt: skip
     """A loop over time in f32; query heads share the state of their key head. ``chunk_size`` is only a hint for speed."""
     gated, delta = _rule(update_rule, decay, beta)
-    if kv_num_heads < 1 or q_num_heads % kv_num_heads:
+    if kv_num_heads < 1 or q_num_heads < 1 or q_num_heads % kv_num_heads:
         raise OpError(f"q_num_heads {q_num_heads} is not a multiple of kv_num_heads {kv_num_heads}")
     keys, values = (_last_size(b, x, what) // kv_num_heads for x, what in ((key, "key"), (value, "value")))
+    if keys < 1:
+        raise OpError(f"the keys {b.fact(key)} have no elements for {kv_num_heads} heads")
     factor = scale or 1 / math.sqrt(keys)
     # (B, T, H, ...): queries as rows of a group, keys as a column, values as a row.
     sliced = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -38,7 +39,10 @@ def split_13(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 
 @translates("Split", since=18)
 def split_18(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Value, ...]:
     """Into num_outputs parts, the last of which may be smaller."""
-    parts = num_outputs or len(b.outputs)
+    parts = len(b.outputs) if num_outputs is None else num_outputs
+    if parts < max(len(b.outputs), 1):
+        raise OpError(f"num_outputs is {parts} for {len(b.outputs)} outputs")
+    check_unrolled(parts, "the parts")
     shape = b.fact(x).shape
     size = None if shape is None else shape[b.axis(axis, x)]
     if lengths is None and (not isinstance(size, int) or size % parts):

@@ -6,8 +6,9 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
-from irexec.dtypes.elements import BF16, F16, F32, F64, Element
+from irexec.dtypes.elements import BF16, F16, F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
@@ -91,6 +92,7 @@ def group_normalization_18(b: Context, x: Value, scale: Value, bias: Value, *, n
     channels = b.sizes(x)[1]
     if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
         raise OpError(f"{channels} channels cannot be split into {num_groups} groups")
+    check_generated((max(channels, num_groups),), I64, "the indices of groups")
     groups = b.constant(np.repeat(np.arange(num_groups), channels // num_groups))
     wide = [b.emit("Gather", part, groups, b.constant(0)) for part in (scale, bias)]
     return b.emit("GroupNormalization", x, *wide, num_groups=num_groups, epsilon=epsilon)

@@ -9,9 +9,10 @@ import numpy as np
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.windows import Windows
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
-from irexec.dtypes.elements import BF16, F16, F32, F64, I32, U8, Element
+from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, U8, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
@@ -23,9 +24,12 @@ def _broadcastable(b: Context, parameter: Value, x: Value, axis: int, block: int
     rank = b.rank(x, "the data")
     if b.rank(parameter) == 0:
         return parameter
+    if block < 0:
+        raise OpError(f"block_size is {block}, expected 0 or more")
     if block:
         normal_axis = b.axis(axis, rank)
         size = b.static(x, "the data")[normal_axis]
+        check_generated((size,), I64, "the indices of blocks")
         return b.emit("Gather", parameter, b.constant(np.arange(size) // block), b.constant(normal_axis))
     if b.rank(parameter) != 1:
         raise OpError(f"the scale or zero point {b.fact(parameter)} is neither a scalar nor a vector, and block_size is not given")

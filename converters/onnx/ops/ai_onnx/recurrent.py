@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from converters.onnx.algorithms.recurrent_cells import Cell, Function, functions_of, gru_cell, loop_over_time, lstm_cell, rnn_cell
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import F64
 from irexec.errors import OpError
+from irexec.ir.dims import may_equal, shape_text
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
+
+Tensor3 = Annotated[Value, Rank(3)]
 
 # The activations of IR's sequences; others need a loop. The specification has HardSigmoid too, but OpenVINO cannot run it.
 _IN_IR = {"sigmoid", "tanh", "relu"}
@@ -70,7 +77,8 @@ class Network:
 
 @translates("RNN")
 def rnn(
-    b: Context, x: Value, w: Value, r: Value, bias: Value | None = None, sequence_lens: Value | None = None, initial_h: Value | None = None,
+    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
     *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
@@ -81,7 +89,8 @@ def rnn(
 
 @translates("GRU")
 def gru(
-    b: Context, x: Value, w: Value, r: Value, bias: Value | None = None, sequence_lens: Value | None = None, initial_h: Value | None = None,
+    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
     *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None, activations: list[str] | None = None,
     clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0,
     output_sequence: int = 0,
@@ -96,8 +105,9 @@ def gru(
 
 @translates("LSTM")
 def lstm(
-    b: Context, x: Value, w: Value, r: Value, bias: Value | None = None, sequence_lens: Value | None = None, initial_h: Value | None = None,
-    initial_c: Value | None = None, p: Value | None = None, *, activation_alpha: list[float] | None = None,
+    b: Context, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None = None,
+    sequence_lens: Annotated[Value, Rank(1)] | None = None, initial_h: Tensor3 | None = None,
+    initial_c: Tensor3 | None = None, p: Annotated[Value, Rank(2)] | None = None, *, activation_alpha: list[float] | None = None,
     activation_beta: list[float] | None = None, activations: list[str] | None = None, clip: float = 0.0, direction: str = "forward",
     hidden_size: int | None = None, input_forget: int = 0, layout: int = 0, output_sequence: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
@@ -117,8 +127,14 @@ def _translated(
     size = b.sizes(r, "R")[-1] if hidden_size is None else hidden_size
     if not isinstance(size, int):
         raise OpError("hidden_size is not given, and not known from R")
+    if size < 1:
+        raise OpError(f"hidden_size is {size}, expected 1 or more")
     if layout not in (0, 1):
         raise OpError(f"layout is {layout}, expected 0 or 1")
+    gates = len(kind.gates)
+    expected = {"W": (w, (gates * size, None)), "R": (r, (gates * size, size)), "B": (bias, (2 * gates * size,)), "P": (p, (3 * size,))}
+    for what, (weights, sizes) in expected.items():
+        _check_weights(b, weights, what, (len(functions), *sizes))
     x = x if layout else b.transpose(x, [1, 0, 2])
     states = tuple(_state(b, state, x, len(functions), size, layout) for state in initial)
     network = Network(
@@ -130,6 +146,14 @@ def _translated(
         b.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
         *(state if layout else b.transpose(state, [1, 0, 2]) for state in last_states),
     )
+
+
+def _check_weights(b: Context, weights: Value | None, what: str, expected: tuple[int | None, ...]) -> None:
+    """Raise OpError unless the weights of all directions may have this shape; None is any size."""
+    shape = None if weights is None else b.fact(weights).shape
+    if shape is not None and not all(wanted is None or may_equal(size, wanted) for size, wanted in zip(shape, expected, strict=True)):
+        text = ", ".join("any" if size is None else str(size) for size in expected)
+        raise OpError(f"{what} has the shape {shape_text(shape)}, expected [{text}]")
 
 
 def _state(b: Context, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
@@ -208,6 +232,7 @@ def _bias(b: Context, one: Network) -> Value:
     gates, size = len(one.kind.gates), one.hidden_size
     rows = len(one.functions) if one.direction == "bidirectional" else 1
     if one.bias is None:
+        check_generated((rows, (gates + one.linear_before_reset) * size), F64, "the bias")
         return b.constant(np.zeros((rows, (gates + one.linear_before_reset) * size)), one.x)
     lengths = [2 * size, size] * 2 if one.linear_before_reset else [gates * size] * 2
     constant = b.builder.constant_array(one.bias)

@@ -37,6 +37,8 @@ def _align(
 ) -> Value:  # fmt: skip
     if mode not in ("avg", "max"):
         raise OpError(f"mode is {mode!r}, expected avg or max")
+    if min(bins) < 1 or ratio < 0:
+        raise OpError(f"the output is {bins[0]} x {bins[1]} and sampling_ratio {ratio}, expected sizes of 1 or more and no negative ratio")
     if mode == "max":
         return _max_align(b, x, rois, batch, bins, ratio, scale, half)
     attributes = {"pooled_h": bins[0], "pooled_w": bins[1], "sampling_ratio": ratio, "spatial_scale": scale, "mode": "avg"}

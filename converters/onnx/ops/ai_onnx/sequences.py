@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import GraphProto, TypeProto
 
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.dtypes.elements import BOOLEAN
@@ -24,7 +25,7 @@ def sequence_empty(b: Context, *, dtype: int = 1) -> TensorSequence:
 
 def _index(b: Context, position: Value | None, count: int, default: int) -> int:
     """A position counted from the front."""
-    index = default if position is None else b.ints(position, "the position in a sequence")[0]
+    index = default if position is None else b.integer(position, "the position in a sequence")
     if not -count <= index < count:
         raise OpError(f"position {index} is out of range for a sequence of {count}")
     return index % count
@@ -39,7 +40,7 @@ def sequence_insert(
         return LoopSequence((*sequence.added, tensor))
     items = list(_items(sequence))
     count = len(items)
-    index = count if position is None else b.ints(position, "the position in a sequence")[0]
+    index = count if position is None else b.integer(position, "the position in a sequence")
     if not -count <= index <= count:
         raise OpError(f"position {index} is out of range for a sequence of {count}")
     items.insert(index, tensor)
@@ -122,10 +123,11 @@ def split_to_sequence(b: Context, x: Value, split: Value | None = None, *, axis:
 def _lengths(b: Context, x: Value, split: Value | None, normal_axis: int) -> Value:
     """The lengths of as many parts of one length as fit into the axis, and of the rest."""
     size = b.sizes(x)[normal_axis]
-    length = 1 if split is None else b.ints(split, "split")[0]
+    length = 1 if split is None else b.integer(split, "split")
     if not isinstance(size, int) or length < 1:
         raise ConversionError(f"the number of tensors that {b.fact(x)} is split into is not known", unsupported=True)
     whole, rest = divmod(size, length)
+    check_unrolled(whole, "the tensors of the sequence")
     return b.constant([length] * whole + [rest] * (rest > 0))
 
 

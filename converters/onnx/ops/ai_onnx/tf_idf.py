@@ -6,6 +6,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import ConversionError, OpError
@@ -32,7 +33,9 @@ def tf_idf_vectorizer(
             counts.append(_counted(b, rows, grams, max_skip_count if length > 1 else 0))
             columns += ngram_indexes[first : first + len(grams)]
         first += len(grams)
-    width = max(ngram_indexes) + 1
+    if first != len(ngram_indexes) or any(index < 0 for index in ngram_indexes):
+        raise OpError(f"ngram_indexes has {len(ngram_indexes)} indices for {first} n-grams, or negative ones")
+    width = max(ngram_indexes, default=-1) + 1
     total = b.full(b.constant(0.0), b.emit("Concat", b.unsqueeze(b.size(rows, 0), [0]), b.constant([width]), axis=0))
     if counts:
         joined = b.emit("Concat", *counts, axis=1)
@@ -56,12 +59,14 @@ def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
 
 def _counted(b: Context, rows: Value, grams: np.ndarray, max_skips: int) -> Value:
     """The count of each n-gram in each row, (rows, n-grams)."""
-    size, length = b.sizes(rows)[1], grams.shape[1]
-    total = _counted_at_distance(b, rows, grams, 1)
-    for distance in range(2, max_skips + 2):
+    size, length, max_distance = b.sizes(rows)[1], grams.shape[1], max_skips + 1
+    if isinstance(size, int) and length > 1:
         # A row may be too short for n-grams with such skips.
-        if not isinstance(size, int) or distance * (length - 1) < size:
-            total = b.emit("Add", total, _counted_at_distance(b, rows, grams, distance))
+        max_distance = min(max_distance, (size - 1) // (length - 1))
+    check_unrolled(max(max_distance, 0), "the distances between the elements of an n-gram")
+    total = _counted_at_distance(b, rows, grams, 1)
+    for distance in range(2, max_distance + 1):
+        total = b.emit("Add", total, _counted_at_distance(b, rows, grams, distance))
     return total
 
 

@@ -93,8 +93,12 @@ def label_encoder(
         raise ConversionError("strings cannot be compared in IR", unsupported=True)
     keys = array_of(keys_tensor)[0].reshape(-1) if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
     values, kind = _values(values_floats, values_int64s, values_strings, values_tensor)
-    defaults = {"f32": default_float, "i64": default_int64, "string": default_string}
-    default = defaults.get(kind.name, 0) if default_tensor is None else array_of(default_tensor)[0].reshape(-1)[0]
+    if keys.dtype == object:
+        raise ConversionError("strings cannot be compared in IR", unsupported=True)
+    defaults: dict[str, float | str] = {"f32": default_float, "i64": default_int64, "string": default_string}
+    default = [defaults.get(kind.name, 0)] if default_tensor is None else array_of(default_tensor)[0].ravel().tolist()
+    if not default:
+        raise OpError("default_tensor is empty")
     if len(keys) != len(values) or not len(keys):
         raise OpError(f"it has {len(keys)} keys and {len(values)} values")
     wide = b.unsqueeze(x, [b.rank(x)])
@@ -105,7 +109,7 @@ def label_encoder(
         hit = hit | (Expression(b, b.emit("IsNaN", wide)) & nan)
     positions = (hit.to(F32) * Expression(b, b.constant(np.arange(1, len(keys) + 1, dtype=np.float32)))).value
     index = b.convert(b.emit("ReduceMax", positions, [-1], keep_dims=False), I64)
-    table = np.array([default, *values.tolist()], object).astype(kind.carrier)
+    table = np.array([default[0], *values.tolist()], object).astype(kind.carrier)
     return b.emit("Gather", b.constant(table, kind), index, b.constant(0))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
 
 import numpy as np
 from onnx import TensorProto
@@ -15,16 +16,22 @@ from onnx import TensorProto
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated, check_unrolled
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
 from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import ConversionError, OpError
+from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
+from irexec.ir.order import sort_by_producers
+from irexec.schema.inputs import Rank
 
 _COMPARE = {"BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater", "BRANCH_EQ": "Equal",
             "BRANCH_NEQ": "NotEqual"}  # fmt: skip
 _MODES = [*_COMPARE, "BRANCH_MEMBER"]
 _AGGREGATES = {"AVERAGE": "ReduceSum", "SUM": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
+# How many elements of a list a message shows.
+_SHOWN = 20
 _POST = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 
 
@@ -60,20 +67,32 @@ class Forest:
         """The number of levels from the roots to the deepest leaf.
 
         Raises:
-            OpError: the nodes have a cycle, or a branch does not exist.
+            OpError: a root or branch does not exist, the nodes have a cycle, or there are too many levels.
         """
-        level, levels = set(self.roots), 0
-        while any(self.mode[node] for node in level):
-            level = {branch for node in level if self.mode[node] for branch in self.branches[node]}
-            levels += 1
-            if levels > len(self.mode) or not all(0 <= node < len(self.mode) for node in level):
-                raise OpError("the nodes of a tree have a cycle, or a branch that does not exist")
-        return levels
+        count = len(self.mode)
+        if not self.roots or not all(0 <= root < count for root in self.roots):
+            raise OpError(f"the roots of the trees are {self.roots[:_SHOWN]}, expected indices of the {count} nodes and leaves")
+        below = [set(self.branches[node]) if self.mode[node] else set() for node in range(count)]
+        missing = next((node for node in range(count) if not all(0 <= branch < count for branch in below[node])), None)
+        if missing is not None:
+            raise OpError(f"node {missing} has a branch that does not exist")
+        order, stuck = sort_by_producers(below)
+        if stuck:
+            raise OpError(f"node {stuck[0]} is part of a cycle of nodes, or above one")
+        levels = [0] * count
+        for node in order:
+            levels[node] = max((levels[branch] + 1 for branch in below[node]), default=0)
+        maximum = max(levels[root] for root in self.roots)
+        check_unrolled(maximum, "the levels of the trees")
+        return maximum
 
 
 def _reached_leaves(b: Context, x: Value, forest: Forest) -> Value:
     """The leaf that each row reaches in each tree, (rows, trees)."""
-    kind = b.element(x)
+    kind, shape = b.element(x), b.fact(x).shape
+    columns = ANY if shape is None else shape[1]
+    if not all(feature >= 0 and (not isinstance(columns, int) or feature < columns) for feature in forest.feature):
+        raise OpError(f"features {min(forest.feature)} to {max(forest.feature)} are not among the {columns} columns of the data")
     features, splits = b.constant(np.array(forest.feature)), b.constant(np.array(forest.split, np.float64), kind)
     falses, trues = (b.constant(np.array([pair[i] for pair in forest.branches])) for i in (1, 0))
     modes = sorted({mode for mode in forest.mode if mode})
@@ -101,6 +120,7 @@ def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, 
     if aggregate not in _AGGREGATES:
         raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
     # The weight of a leaf for targets that it does not have.
+    check_generated((len(forest.mode), targets), F64, "the weights of all leaves and targets")
     neutral = {"MIN": np.finfo(kind.carrier).max, "MAX": np.finfo(kind.carrier).min}.get(aggregate, 0.0)
     table = np.full((len(forest.mode), targets), neutral, np.float64)
     for index, weights in enumerate(forest.leaf):
@@ -115,7 +135,7 @@ def _scores(b: Context, x: Value, forest: Forest, targets: int, aggregate: str, 
 
 @translates("TreeEnsemble", since=5, domain=AI_ONNX_ML)
 def tree_ensemble(
-    b: Context, x: Value, *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
+    b: Context, x: Annotated[Value, Rank(2)], *, aggregate_function: int = 1, leaf_targetids: list[int], leaf_weights: TensorProto,
     membership_values: TensorProto | None = None, n_targets: int | None = None, nodes_falseleafs: list[int], nodes_falsenodeids: list[int],
     nodes_featureids: list[int], nodes_hitrates: TensorProto | None = None, nodes_missing_value_tracks_true: list[int] | None = None,
     nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int], post_transform: int = 0,
@@ -123,29 +143,57 @@ def tree_ensemble(
 ) -> Value:  # fmt: skip
     """A tree of one leaf is a root with that leaf as both branches."""
     forest = Forest()
-    weights, splits = array_of(leaf_weights)[0], array_of(nodes_splits)[0]
-    modes = [_MODES[int(mode)] for mode in array_of(nodes_modes)[0]]
+    weights, splits = _floats(None, leaf_weights), _floats(None, nodes_splits)
+    modes = [_one_of(_MODES, int(mode), "a mode") for mode in _floats(None, nodes_modes)]
     members = _members(membership_values, modes.count("BRANCH_MEMBER"))
     count = len(modes)
     tracks = list(nodes_missing_value_tracks_true or [0] * count)
+    _check_lengths(
+        count, nodes_splits=splits, nodes_featureids=nodes_featureids, nodes_missing_value_tracks_true=tracks,
+        nodes_truenodeids=nodes_truenodeids, nodes_falsenodeids=nodes_falsenodeids, nodes_trueleafs=nodes_trueleafs,
+        nodes_falseleafs=nodes_falseleafs,
+    )  # fmt: skip
+    _check_lengths(len(leaf_targetids), leaf_weights=weights)
     for i in range(count):
-        forest.add_node(nodes_featureids[i], float(splits[i]), modes[i], bool(tracks[i]))
-    leaves = [forest.add_leaf([(target, float(weight))]) for target, weight in zip(leaf_targetids, weights, strict=True)]
+        forest.add_node(nodes_featureids[i], splits[i], modes[i], bool(tracks[i]))
+    leaves = [forest.add_leaf([(target, weight)]) for target, weight in zip(leaf_targetids, weights, strict=True)]
     for i in range(count):
-        true = leaves[nodes_truenodeids[i]] if nodes_trueleafs[i] else nodes_truenodeids[i]
-        false = leaves[nodes_falsenodeids[i]] if nodes_falseleafs[i] else nodes_falsenodeids[i]
+        true = _one_of(leaves if nodes_trueleafs[i] else range(count), nodes_truenodeids[i], "a branch")
+        false = _one_of(leaves if nodes_falseleafs[i] else range(count), nodes_falsenodeids[i], "a branch")
         forest.branches[i] = (true, false)
     for i in (i for i in range(count) if modes[i] == "BRANCH_MEMBER"):
         _expand_membership(forest, i, next(members))
     forest.roots = list(tree_roots)
     kind = b.element(x)
-    scores = _scores(b, x, forest, n_targets or max(leaf_targetids) + 1, ["AVERAGE", "SUM", "MIN", "MAX"][aggregate_function], kind)
-    return post_transformed(b, scores.value, _POST[post_transform])
+    aggregate = _one_of(["AVERAGE", "SUM", "MIN", "MAX"], aggregate_function, "aggregate_function")
+    scores = _scores(b, x, forest, _targets(n_targets, leaf_targetids), aggregate, kind)
+    return post_transformed(b, scores.value, _one_of(_POST, post_transform, "post_transform"))
+
+
+_Item = TypeVar("_Item")
+
+
+def _one_of(choices: Sequence[_Item], index: int, what: str) -> _Item:
+    if not 0 <= index < len(choices):
+        raise OpError(f"{what} is {index}, expected 0 to {len(choices) - 1}")
+    return choices[index]
+
+
+def _check_lengths(count: int, **lists: Sequence[object]) -> None:
+    """Raise OpError for attributes that do not have one entry for each node, or for each leaf."""
+    for name, values in lists.items():
+        if len(values) != count:
+            raise OpError(f"{name} has {len(values)} entries, expected {count}")
+
+
+def _targets(n_targets: int | None, targets: Sequence[int]) -> int:
+    """The number of targets: as many as the leaves have unless it is given."""
+    return n_targets or max(targets, default=0) + 1
 
 
 def _members(values: TensorProto | None, count: int) -> Iterator[list[float]]:
     """The sets of members, each of which ends with NaN."""
-    values_ = np.zeros(0) if values is None else array_of(values)[0].astype(np.float64)
+    values_ = np.array(_floats(None, values), np.float64)
     sets = np.split(values_, np.flatnonzero(np.isnan(values_)) + 1)[:-1]
     if len(sets) != count:
         raise OpError(f"membership_values has {len(sets)} sets of members for {count} nodes")
@@ -182,6 +230,11 @@ class _Nodes:
     def forest(self, leaves: dict[tuple[int, int], list[tuple[int, float]]]) -> Forest:
         """``leaves`` are weights by tree and node. The root of a tree is the node that is not a branch of another."""
         forest = Forest()
+        _check_lengths(
+            len(self.nodes_modes), nodes_treeids=self.nodes_treeids, nodes_nodeids=self.nodes_nodeids, nodes_values=self.values,
+            nodes_featureids=self.nodes_featureids, nodes_truenodeids=self.nodes_truenodeids, nodes_falsenodeids=self.nodes_falsenodeids,
+            nodes_missing_value_tracks_true=self.missing,
+        )  # fmt: skip
         keys = list(zip(self.nodes_treeids, self.nodes_nodeids, strict=True))
         values_ = {key: i for i, key in enumerate(keys)}
         children: set[tuple[int, int]] = set()
@@ -205,13 +258,19 @@ def _leaves(
     trees: Sequence[int], nodes: Sequence[int], targets: Sequence[int], weights: Sequence[float]
 ) -> dict[tuple[int, int], list[tuple[int, float]]]:
     found: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    _check_lengths(len(targets), treeids=trees, nodeids=nodes, weights=weights)
     for tree, node, target, weight in zip(trees, nodes, targets, weights, strict=True):
         found.setdefault((tree, node), []).append((target, weight))
     return found
 
 
 def _floats(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[float]:
-    return [float(number) for number in (array_of(tensor)[0] if tensor is not None else plain or [])]
+    if tensor is None:
+        return list(plain or [])
+    array, kind = array_of(tensor)
+    if kind.kind == "string":
+        raise OpError(f"tensor {tensor.name!r} has text, expected numbers")
+    return [float(number) for number in array.reshape(-1)]
 
 
 def _data(b: Context, x: Value) -> Value:
@@ -221,7 +280,7 @@ def _data(b: Context, x: Value) -> Value:
 
 @translates("TreeEnsembleRegressor", domain=AI_ONNX_ML)
 def tree_ensemble_regressor(
-    b: Context, x: Value, *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
+    b: Context, x: Annotated[Value, Rank(2)], *, aggregate_function: str = "SUM", base_values: list[float] | None = None,
     base_values_as_tensor: TensorProto | None = None, n_targets: int | None = None, nodes_falsenodeids: list[int],
     nodes_featureids: list[int], nodes_hitrates: list[float] | None = None, nodes_hitrates_as_tensor: TensorProto | None = None,
     nodes_missing_value_tracks_true: list[int] | None = None, nodes_modes: list[str], nodes_nodeids: list[int], nodes_treeids: list[int],
@@ -235,16 +294,18 @@ def tree_ensemble_regressor(
     )  # fmt: skip
     weights = _floats(target_weights, target_weights_as_tensor)
     forest = nodes.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
-    scores = _scores(b, _data(b, x), forest, n_targets or max(target_ids) + 1, aggregate_function, F32)
+    targets = _targets(n_targets, target_ids)
+    scores = _scores(b, _data(b, x), forest, targets, aggregate_function, F32)
     base = _floats(base_values, base_values_as_tensor)
     if base:
+        _check_lengths(targets, base_values=base)
         scores = scores + Expression(b, b.constant(np.array(base, np.float32)))
     return post_transformed(b, scores.value, post_transform)
 
 
 @translates("TreeEnsembleClassifier", domain=AI_ONNX_ML)
 def tree_ensemble_classifier(
-    b: Context, x: Value, *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
+    b: Context, x: Annotated[Value, Rank(2)], *, base_values: list[float] | None = None, base_values_as_tensor: TensorProto | None = None,
     class_ids: list[int], class_nodeids: list[int], class_treeids: list[int], class_weights: list[float] | None = None,
     class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None, nodes_falsenodeids: list[int], nodes_featureids: list[int],
@@ -265,6 +326,8 @@ def tree_ensemble_classifier(
     forest = nodes.forest(_leaves(class_treeids, class_nodeids, ids, weights))
     scores = _scores(b, _data(b, x), forest, 1 if single else count, "SUM", F32)
     base = _floats(base_values, base_values_as_tensor)
+    if base and not single:
+        _check_lengths(count, base_values=base)
     if base:
         scores = scores + Expression(b, b.constant(np.array(base[-1:] if single else base, np.float32)))
     if not single:

@@ -6,6 +6,7 @@ Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu/bert``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from converters.onnx.algorithms.attention import Heads, Mask, Scores, attend, join_heads, repeat_heads, split_heads, visible, with_past
 from converters.onnx.algorithms.expression import Expression, positions
@@ -17,6 +18,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.dims import Size
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
 
 
 def _hide(b: Context, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
@@ -54,7 +56,8 @@ def _scale(scale: float) -> float | None:
 
 @translates("Attention", domain=COM_MICROSOFT)
 def attention(
-    b: Context, x: Value, weights: Value, bias: Value | None = None, mask_index: Value | None = None, past: Value | None = None,
+    b: Context, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value | None = None,
+    mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
     attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, num_heads: int, unidirectional: int = 0,
     qkv_hidden_sizes: list[int] | None = None, mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0,
     rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0,
@@ -84,6 +87,8 @@ def _from_projected(
     """The attention of queries, keys and values concatenated along the last axis."""
     if options.unsupported:
         raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
+    if sizes and len(sizes) != 3:
+        raise OpError(f"qkv_hidden_sizes is {list(sizes)}, expected 3 sizes")
     width = b.sizes(projected)[2]
     if not isinstance(width, int):
         raise OpError(f"the width of the queries, keys and values {b.fact(projected)} is not known")
@@ -112,9 +117,11 @@ def _before(b: Context, key: Value, query: Value) -> Expression:
 
 @translates("MultiHeadAttention", domain=COM_MICROSOFT)
 def multi_head_attention(
-    b: Context, query: Value, key: Value | None = None, value: Value | None = None, bias: Value | None = None,
-    key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Value | None = None,
-    past_value: Value | None = None, past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
+    b: Context, query: Annotated[Value, Rank(3, 5)], key: Annotated[Value, Rank(3, 5)] | None = None,
+    value: Annotated[Value, Rank(3, 4)] | None = None, bias: Annotated[Value, Rank(1)] | None = None,
+    key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
+    past_value: Annotated[Value, Rank(4)] | None = None, past_sequence_length: Value | None = None,
+    cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Separate queries, keys and values; all packed as (batch, length, heads, 3, size); or keys packed with values."""
@@ -178,7 +185,8 @@ def _unpacked(b: Context, packed: Value, count: int) -> list[Value]:
 
 @translates("RotaryEmbedding", domain=COM_MICROSOFT)
 def rotary_embedding(
-    b: Context, x: Value, position_ids: Value, cos_cache: Value, sin_cache: Value, *, interleaved: int = 0, is_packed_batching: int = 0,
+    b: Context, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)], cos_cache: Annotated[Value, Rank(2)],
+    sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0, is_packed_batching: int = 0,
     num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
     """A single position is that of the first element; otherwise each element has its own."""
@@ -188,7 +196,7 @@ def rotary_embedding(
         if not num_heads and not isinstance(half, int):
             raise OpError("neither num_heads nor the width of cos_cache is known")
         width = b.sizes(x)[2]
-        if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int):
+        if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int) and half:
             num_heads = width // (2 * half)
         x = split_heads(b, x, num_heads)
     position = Expression(b, b.convert(position_ids, I64))
@@ -202,8 +210,10 @@ def rotary_embedding(
 
 @translates("GroupQueryAttention", domain=COM_MICROSOFT)
 def group_query_attention(
-    b: Context, query: Value, key: Value | None, value: Value | None, past_key: Value | None, past_value: Value | None, seqlens_k: Value,
-    total_sequence_length: Value, cos_cache: Value | None = None, sin_cache: Value | None = None, position_ids: Value | None = None,
+    b: Context, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None, value: Annotated[Value, Rank(3)] | None,
+    past_key: Annotated[Value, Rank(4)] | None, past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value,
+    total_sequence_length: Value, cos_cache: Annotated[Value, Rank(2)] | None = None,
+    sin_cache: Annotated[Value, Rank(2)] | None = None, position_ids: Value | None = None,
     attention_bias: Value | None = None, head_sink: Value | None = None, *, num_heads: int, kv_num_heads: int, scale: float = 0.0,
     do_rotary: int = 0, rotary_interleaved: int = 0, local_window_size: int = -1, softcap: float = 0.0, smooth_softmax: int = 0,
     kv_cache_bit_width: int = 0, qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
@@ -218,6 +228,8 @@ def group_query_attention(
     )
     if is_unsupported or b.needs_output(3):
         raise ConversionError("only causal attention without sinks and without a quantized cache can be converted", unsupported=True)
+    if num_heads < 1 or kv_num_heads < 1:
+        raise OpError(f"num_heads is {num_heads} and kv_num_heads {kv_num_heads}, expected 1 or more")
     parts = _queries(b, query, key, value, num_heads, kv_num_heads)
     total = Expression(b, b.scalar(b.convert(total_sequence_length, I64)))
     length = Expression(b, b.size(parts.query, 2))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from converters.onnx.ops.ai_onnx.activation import leaky_relu
 from converters.onnx.ops.ai_onnx.pooling import average_pool, max_pool
 from converters.onnx.ops.ai_onnx.quantization import (
@@ -22,7 +23,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
     quantized,
 )
 from converters.onnx.registry import COM_MICROSOFT, translates
-from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
+from irexec.dtypes.elements import F32, F64, I32, I64, U8, U32, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
@@ -273,6 +274,8 @@ def gather_block_quantized(
     """Slices of data with a scale per block of an axis; a byte holds several values of the last axis."""
     rank = b.rank(data)
     first, normal_quantize_axis = b.axis(gather_axis, rank), b.axis(quantize_axis, rank)
+    if bits not in (2, 4, 8) or block_size < 1:
+        raise OpError(f"bits is {bits}, expected 2, 4 or 8, and block_size {block_size}, expected 1 or more")
     if first == normal_quantize_axis:
         raise OpError(f"gather_axis and quantize_axis are both {first}")
     default_zero = 0.0
@@ -282,6 +285,7 @@ def gather_block_quantized(
         zero_points = None if zero_points is None else _unpacked(b, zero_points, bits, b.static(scales, "the scales"))
     size = b.static(data, "the data")[normal_quantize_axis]
     block_axis = normal_quantize_axis if normal_quantize_axis < first else normal_quantize_axis + b.rank(indices) - 1
+    check_generated((size,), I64, "the indices of blocks")
     block = b.constant(np.arange(size) // block_size)
 
     def gathered(part: Value) -> Value:

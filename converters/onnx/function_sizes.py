@@ -1,0 +1,102 @@
+"""How large a model becomes when its own functions are inlined, counted without doing it: calls in a chain multiply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import AttributeProto
+
+from converters.onnx.graphs import domain_of, every_node, subgraphs
+from irexec.errors import ConversionError
+from irexec.ir.order import sort_by_producers
+
+# Domain, name and overload.
+_Identity = tuple[str, str, str]
+
+
+@dataclass
+class InlinedSize:
+    """What nodes become when every call among them, also in their subgraphs, is replaced by the nodes of the function.
+
+    Attributes:
+        nodes: how many there are, those of subgraphs included.
+        bytes: their size, about.
+        attributes: for nodes of a function, how often its attributes are copied into them.
+    """
+
+    nodes: int = 0
+    bytes: int = 0
+    attributes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: InlinedSize, times: int = 1) -> None:
+        """Count another size, several times."""
+        self.nodes += times * other.nodes
+        self.bytes += times * other.bytes
+        for name, count in other.attributes.items():
+            self.attributes[name] += times * count
+
+
+def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
+    """The size of the main graph with all functions inlined. Each function is counted once, however often it is called.
+
+    Raises:
+        ConversionError: a function calls itself, if only through others, or two have the same name; ``where`` begins the message.
+    """
+    functions = {_identity(function): function for function in model.functions}
+    if len(functions) < len(model.functions):
+        raise ConversionError(f"{where}: two of the model's own functions have the same name")
+    numbers = {key: i for i, key in enumerate(functions)}
+    called = [{numbers[key] for key in map(_identity, every_node(function)) if key in numbers} for function in model.functions]
+    order, stuck = sort_by_producers(called)
+    if stuck:
+        function = model.functions[stuck[0]]
+        raise ConversionError(f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, or one that does")
+    sizes: dict[_Identity, InlinedSize] = {}
+    for i in order:
+        sizes[_identity(model.functions[i])] = _of_function(model.functions[i], sizes)
+    return _of_nodes(model.graph.node, sizes)
+
+
+def _identity(called: onnx.NodeProto | onnx.FunctionProto) -> _Identity:
+    name = called.op_type if isinstance(called, onnx.NodeProto) else called.name
+    return domain_of(called), name, called.overload
+
+
+def _of_function(function: onnx.FunctionProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+    """The size of a function's nodes, with its attributes by default, which calls may replace."""
+    size = _of_nodes(function.node, sizes)
+    for default in function.attribute_proto:
+        value = _of_attribute(default, sizes)
+        size.add(InlinedSize(value.nodes, value.bytes), size.attributes[default.name])
+    return size
+
+
+def _of_nodes(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+    total = InlinedSize()
+    for node in nodes:
+        function = sizes.get(_identity(node))
+        if function is not None:
+            total.add(InlinedSize(function.nodes, function.bytes))
+        elif any(True for _ in subgraphs(node)) or any(attribute.ref_attr_name for attribute in node.attribute):
+            total.nodes += 1
+        else:
+            total.add(InlinedSize(1, node.ByteSize()))
+            continue
+        for attribute in node.attribute:
+            total.add(_of_attribute(attribute, sizes), 1 if function is None else function.attributes[attribute.name])
+    return total
+
+
+def _of_attribute(attribute: AttributeProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+    if attribute.ref_attr_name:
+        return InlinedSize(attributes=Counter([attribute.ref_attr_name]))
+    if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        return InlinedSize(bytes=attribute.ByteSize())
+    total = InlinedSize()
+    for graph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
+        total.add(_of_nodes(graph.node, sizes))
+        total.bytes += sum(tensor.ByteSize() for tensor in graph.initializer)
+    return total

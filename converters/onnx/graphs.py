@@ -1,0 +1,77 @@
+"""Walking over ONNX graphs and the subgraphs of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+import onnx
+from onnx import AttributeProto
+
+from converters.onnx.limits import MAX_NESTED_GRAPHS
+from irexec.errors import ConversionError
+
+_ALIASES = {"ai.onnx": ""}
+
+
+def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
+    """The domain of a node or function, "" for ai.onnx."""
+    return _ALIASES.get(node.domain, node.domain)
+
+
+def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain. The domains of ONNX Runtime are often used without an import."""
+    found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
+    return {"": 1, "com.microsoft": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs among the attributes of a node."""
+    for attribute in node.attribute:
+        yield from [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
+
+
+def every_graph(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
+    """A graph, or the body of a function, and all of its subgraphs, each after the one around it.
+
+    Raises:
+        ConversionError: subgraphs are nested more than MAX_NESTED_GRAPHS deep.
+    """
+    waiting = [(graph, 0)]
+    while waiting:
+        found, depth = waiting.pop()
+        if depth > MAX_NESTED_GRAPHS:
+            raise ConversionError(f"graph {graph.name!r} has subgraphs nested more than {MAX_NESTED_GRAPHS} deep")
+        yield found
+        inner = [(subgraph, depth + 1) for node in found.node for subgraph in subgraphs(node)]
+        waiting += reversed(inner)
+
+
+def every_node(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of all of its subgraphs."""
+    for inner in every_graph(graph):
+        yield from inner.node
+
+
+def own_names(graph: onnx.GraphProto) -> set[str]:
+    """The names that a graph defines; outer graphs may define some of them again."""
+    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
+    names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
+    return names | {name for node in graph.node for name in node.output}
+
+
+class UsedNames:
+    """The names that nodes read, those that their subgraphs read from outer graphs included. Each subgraph is looked at once."""
+
+    def __init__(self) -> None:
+        # By the identity of the graph, which is kept, so that no other one gets the same.
+        self._outer: dict[int, tuple[onnx.GraphProto, Set[str]]] = {}
+
+    def of(self, node: onnx.NodeProto) -> Set[str]:
+        """The names that a node reads."""
+        return set(node.input).union(*map(self._from_outer, subgraphs(node)))
+
+    def _from_outer(self, graph: onnx.GraphProto) -> Set[str]:
+        if id(graph) not in self._outer:
+            needed = {output.name for output in graph.output}.union(*map(self.of, graph.node))
+            self._outer[id(graph)] = graph, needed - own_names(graph)
+        return self._outer[id(graph)][1]

@@ -1,0 +1,92 @@
+"""The element types of inputs, checked against the schemas of ONNX."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from onnx import defs
+
+from irexec.dtypes.elements import ELEMENTS, Element
+from irexec.errors import OpError
+from irexec.ir.facts import Fact
+
+_ELEMENTS = {f"tensor({row.onnx.name.lower()})": row for row in ELEMENTS if row.onnx is not None}
+
+
+def check_types(operator: str, domain: str, facts: Sequence[Fact | None]) -> None:
+    """Raise OpError for an input whose element type no version of the operator takes.
+
+    Runtimes take more types than the schema of an opset lists: an input may be of any integer type where the schema of any
+    opset has one, and of any floating-point type where that has one.
+
+    Args:
+        operator, domain: those of the node.
+        facts: of its inputs; None for one that is absent, or not a tensor.
+    """
+    formal, is_variadic = _inputs(operator, domain)
+    for i, fact in enumerate(facts):
+        if fact is None or fact.element is None or (i >= len(formal) and not is_variadic):
+            continue
+        formal[min(i, len(formal) - 1)].check(fact.element)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A formal input.
+
+    Attributes:
+        name: as the newest version calls it.
+        elements: the element types that any version takes; none if it takes no tensors.
+    """
+
+    name: str
+    elements: frozenset[Element]
+
+    @functools.cached_property
+    def _kinds(self) -> frozenset[str]:
+        return frozenset(map(_kind, self.elements))
+
+    def check(self, element: Element) -> None:
+        if self.elements and element not in self.elements and _kind(element) not in self._kinds:
+            listed = ", ".join(str(one) for one in ELEMENTS if one in self.elements)
+            raise OpError(f"input {self.name!r} has element type {element}, expected {listed}")
+
+
+def _kind(element: Element) -> str:
+    return "integer" if element.is_integer else "float" if element.is_float else element.kind
+
+
+@functools.cache
+def _inputs(operator: str, domain: str) -> tuple[list[_Input], bool]:
+    """The inputs of an operator, and whether the last may be repeated."""
+    found: list[_Input] = []
+    is_variadic = False
+    for schema in _versions(operator, domain):
+        for i, formal in enumerate(schema.inputs):
+            elements = _tensor_types(formal.types)
+            if i < len(found):
+                found[i] = _Input(found[i].name, found[i].elements | elements)
+            else:
+                found.append(_Input(formal.name, elements))
+            is_variadic = is_variadic or formal.option == defs.OpSchema.FormalParameterOption.Variadic
+    return found, is_variadic
+
+
+def _versions(operator: str, domain: str) -> Iterator[defs.OpSchema]:
+    """The schemas of all versions of an operator, the newest first; none for operators that ONNX does not define."""
+    newest = (1 << 31) - 1
+    while newest > 0:
+        try:
+            schema = defs.get_schema(operator, newest, domain)
+        except defs.SchemaError:
+            return
+        yield schema
+        newest = schema.since_version - 1
+
+
+def _tensor_types(names: Iterable[str]) -> frozenset[Element]:
+    """The element types of the tensors among types of ONNX: "tensor(float)", "optional(tensor(float))", "seq(tensor(float))"."""
+    plain = (name.removeprefix("optional(") for name in names)
+    return frozenset(_ELEMENTS[name.replace("))", ")")] for name in plain if name.replace("))", ")") in _ELEMENTS)

@@ -1,0 +1,68 @@
+"""What the kernels of transposed convolutions share: their weights, and blocks of rows and output channels."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.weights import Weights
+from irexec.backend.kernel import Context, Kernel, Task
+from irexec.backend.scratch import Scratch
+from irexec.backend.transposed.geometry import TransposedGeometry
+
+
+class RowBlocks(Kernel):
+    """A subclass sets ``rows`` and ``channels``, and computes a block.
+
+    Attributes:
+        rows: ranges of the first spatial axis, each of which gives as many rows times the stride.
+        channels: ranges of the output channels of all groups.
+    """
+
+    rows: list[slice]
+    channels: list[slice]
+
+    def __init__(self, task: Task, geometry: TransposedGeometry, algorithm: str, weights: Weights) -> None:
+        super().__init__(algorithm, runs_chain=True, splits=True, records=weights.is_constant)
+        self.reads = (0,) if weights.is_constant else None
+        self.geometry, self.weights, self.output = geometry, weights, Output(task, geometry.computed)
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: Context) -> None:
+        g, x = self.geometry, inputs[0]
+        matrices = self.weights.packed(inputs[1]).array
+        out = self.output.bind(context, outputs[0], inputs)
+        stride, counts = g.windows.strides[0], g.windows.counts
+        inner = math.prod(counts[1:])
+        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in self.channels]
+
+        def block(index: int, scratch: Scratch) -> None:
+            image, rows, channels = blocks[index]
+            first, last = rows.start * stride, min(rows.stop * stride, counts[0])
+            if first >= last:
+                return
+            pixels = slice(first * inner, last * inner)
+            result = out.block(scratch, image, channels, pixels)
+            mark = scratch.mark()
+            self.compute(scratch, x[image], matrices, rows, channels, result)
+            scratch.release(mark)
+            out.finish(scratch, result, image, channels, pixels)
+
+        context.parallel(len(blocks), block)
+        out.end()
+
+    @abstractmethod
+    def compute(self, scratch: Scratch, image: np.ndarray, matrices: Any, rows: slice, channels: slice, result: np.ndarray) -> None:
+        """Write a block to ``result`` (channels, pixels), given an image (inputs of all groups, sizes...) and the packed weights."""
+
+    def with_sizes(self, result: np.ndarray) -> np.ndarray:
+        """The result of a block as (channels, rows, other sizes...)."""
+        return result.reshape(len(result), -1, *self.geometry.windows.counts[1:])

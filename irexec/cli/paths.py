@@ -1,0 +1,17 @@
+"""Paths on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class FilePath(click.Path):
+    """A path as text. The empty one is refused: for Python it is the current folder, for whoever gives it a variable that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if value == "":
+            self.fail("'' is not a path", param, ctx)
+        return super().convert(value, param, ctx)

@@ -1,0 +1,127 @@
+"""Ctrl-C, SIGTERM and SIGHUP: the command is left by an exception, so that half-written files are removed, within a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+from irexec.io.held_signals import NOTHING_HELD
+from irexec.io.temporary import remove_all
+from irexec.startup import exit_at_once
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+_SIGNALS: tuple[int, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+
+_PATIENCE, _GRACE = 0.7, 5.0
+"""Seconds for the main thread to take notice of a signal, and then to clean up. A function of NumPy may compute for longer."""
+
+
+class _Watch(threading.Thread):
+    """Ends the process if the main thread does not come back from what it computes when a signal has arrived."""
+
+    def __init__(self) -> None:
+        super().__init__(name="irexec-signals", daemon=True)
+        self._reader, self._writer = os.pipe()
+        self._noticed, self._lost = threading.Event(), threading.Event()
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Watch for signals from now on."""
+        os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self.start()
+
+    def notice(self) -> None:
+        """The main thread handles the signal."""
+        self._noticed.set()
+
+    def lose(self) -> None:
+        """The exception that should end the process got lost; this thread ends it while the caller waits."""
+        self._lost.set()
+        threading.Event().wait(_GRACE)
+
+    def end(self) -> None:
+        """Watch no more: the interpreter must not find this thread running when it ends."""
+        self._is_over = True
+        signal.set_wakeup_fd(-1)
+        os.write(self._writer, b"\0")
+        self._noticed.set()
+        self._lost.set()
+        self.join(_GRACE)
+
+    def run(self) -> None:
+        """Wait for a signal, and for the main thread to take notice of it."""
+        number = os.read(self._reader, 1)[0]
+        while number not in _SIGNALS and not self._is_over:
+            number = os.read(self._reader, 1)[0]
+        if self._noticed.wait(_PATIENCE):
+            # The process ends before that, unless the exception gets lost.
+            self._lost.wait(_GRACE)
+        if not self._is_over:
+            _end_here(number)
+
+
+_watch: list[_Watch] = []
+
+
+def exit_on_signals() -> None:
+    """Make the signals end the process at once, as long as nothing is to be cleaned up. One that is ignored, as by nohup, stays ignored."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, exit_at_once)
+
+
+def raise_on_signals() -> None:
+    """Make signals that end the process at once raise from now on: there is something to clean up."""
+    ending = [number for number in _SIGNALS if signal.getsignal(number) is exit_at_once]
+    if ending and os.name == "posix":
+        sys.unraisablehook = _unraisable
+        watch = _Watch()
+        watch.begin()
+        _watch.append(watch)
+    for number in ending:
+        signal.signal(number, _leave)
+
+
+def finish() -> None:
+    """The work is done and the process about to end: nothing may interrupt that."""
+    _ignore()
+    for watch in _watch:
+        watch.end()
+
+
+def _ignore() -> None:
+    for number in _SIGNALS:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    # Once is enough: another one would interrupt the cleaning up.
+    _ignore()
+    for watch in _watch:
+        watch.notice()
+    # Not KeyboardInterrupt, for which click would write an empty line.
+    sys.exit(128 + number)
+
+
+def _unraisable(raised: sys.UnraisableHookArgs) -> None:
+    """An exception in a destructor goes no further: Python would print it and go on."""
+    if not issubclass(raised.exc_type, SystemExit):
+        sys.__unraisablehook__(raised)
+        return
+    for watch in _watch:
+        watch.lose()
+
+
+def _end_here(number: int) -> None:
+    """End the process, whatever the main thread does, unless it renames files."""
+    with NOTHING_HELD:
+        remove_all()
+        if os.isatty(2):
+            # What shows progress has hidden the cursor.
+            os.write(2, b"\r\x1b[K\x1b[?25h")
+        exit_at_once(number, None)

@@ -1,0 +1,126 @@
+"""How much memory tensors may take: what can be addressed, what there is, and what the caller allows.
+
+Sizes are computed in Python's integers from shapes, before anything of the size is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from irexec.analysis.text_table import amount
+from irexec.backend.available_memory import available_memory, memory_in_use
+from irexec.compile.errors import node_error
+from irexec.compile.graph import Graph, Operation
+from irexec.compile.steps import Plan, Step
+from irexec.errors import InputError, NodeError, OpError
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node
+from irexec.reference.limits import SMALL, check_address
+
+
+class MemoryLimit:
+    """The limit that a compiled model keeps.
+
+    Args:
+        maximum: bytes of memory that the process may hold, mapped files not counted; None for all that is available.
+        root: where ``proc`` and ``sys`` are, for tests.
+
+    Raises:
+        InputError: ``maximum`` is not a positive integer.
+    """
+
+    def __init__(self, maximum: int | None = None, root: Path = Path("/")) -> None:
+        if maximum is not None and (isinstance(maximum, bool) or not isinstance(maximum, int) or maximum < 1):
+            raise InputError(f"max_memory is {maximum!r}, expected a number of bytes of at least 1")
+        self.maximum, self._root = maximum, root
+
+    def left(self) -> int:
+        """Bytes that may be allocated now."""
+        available = available_memory(self._root)
+        return available if self.maximum is None else min(available, self.maximum - memory_in_use(self._root))
+
+    def check_time(self, layer: str = "") -> None:
+        """Compiling has no limit of time."""
+
+    def check_memory(self, size: int, what: str) -> None:
+        """Raise OpError unless ``size`` bytes may be allocated; ``what`` says what takes them."""
+        check_address(size, what)
+        available = available_memory(self._root)
+        if size > available:
+            raise OpError(f"{what} takes {size} bytes ({amount(size)}), and {amount(available)} of memory are available")
+        if self.maximum is not None:
+            used = memory_in_use(self._root)
+            if size > self.maximum - used:
+                limit = f"the limit of memory is {amount(self.maximum)}; the process already holds {amount(used)}"
+                raise OpError(f"{what} takes {size} bytes ({amount(size)}), and {limit}")
+
+
+def check_addresses(facts: Sequence[Fact]) -> None:
+    """Raise OpError for outputs that NumPy has no array for, whatever the memory: also without elements, if other axes are too long."""
+    for fact in facts:
+        zeros = "" if fact.known_nbytes else "with axes of size 0 taken as 1, "
+        check_address(fact.addressed_bytes, f"{zeros}its result {Fact(fact.element, fact.shape)}")
+
+
+def refuse_too_large(graph: Graph, memory: MemoryLimit) -> None:
+    """Raise NodeError for the first tensor of a graph, of those whose shapes are known, that takes more memory than there is.
+
+    Inputs may be in memory already; only those that none can hold are refused.
+    """
+    for value in graph.inputs:
+        try:
+            check_address(value.fact.addressed_bytes, f"{value.name!r} {value.fact}")
+        except OpError as error:
+            raise NodeError(f"input {error}", node=value.name, reason=str(error)) from error
+    for operation in graph.order():
+        try:
+            check_addresses([value.fact for value in operation.outputs])
+        except OpError as error:
+            raise node_error(operation.node, [], error) from error
+        size = allocated_by(operation)
+        if size >= SMALL:
+            _check(memory, operation.node, size, results_text([value.fact for value in operation.outputs]))
+
+
+def check_arena(plan: Plan, memory: MemoryLimit) -> None:
+    """Raise NodeError, which names the layer with the largest tensor, unless the arena of a plan may be allocated."""
+    if plan.arena < SMALL:
+        return
+    try:
+        memory.check_memory(plan.arena, f"what is held at once, {results_text(_largest(plan).facts)} and workspace included,")
+    except OpError as error:
+        raise arena_error(plan, error) from error
+
+
+def arena_error(plan: Plan, error: OpError) -> NodeError:
+    """The error of a plan whose arena cannot be allocated, with the layer that has the largest tensor."""
+    return node_error(_largest(plan).node, [], error)
+
+
+def _largest(plan: Plan) -> Step:
+    return max(plan.steps, key=lambda step: sum(fact.known_nbytes for fact in step.facts) + plan.threads * step.workspace[1])
+
+
+def _check(memory: MemoryLimit, node: Node, size: int, what: str) -> None:
+    try:
+        memory.check_memory(size, what)
+    except OpError as error:
+        raise node_error(node, [], error) from error
+
+
+def allocated_by(operation: Operation) -> int:
+    """Bytes that an operation allocates for its outputs, as far as their shapes are known; its bodies allocate their own.
+
+    What may be a view of the inputs counts where it is larger than these.
+    """
+    if operation.bodies:
+        return 0
+    viewed = operation.inputs if operation.definition is not None and operation.definition.view else []
+    return max(0, sum(value.fact.known_nbytes for value in operation.outputs) - sum(value.fact.known_nbytes for value in viewed))
+
+
+def results_text(facts: Sequence[Fact]) -> str:
+    """What messages call the outputs of an operation, with a verb in the singular: "its result f32[2,3]"."""
+    known = [str(Fact(fact.element, fact.shape)) for fact in facts if fact.known_nbytes]
+    return f"its result {' with '.join(known)}"

@@ -1,0 +1,62 @@
+"""How tensors lie in memory, and operations whose outputs are views of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from irexec.analysis.evaluate import as_tuple
+from irexec.backend.kernel import Order
+from irexec.compile.graph import Operation
+from irexec.compile.select import is_static
+from irexec.errors import OpError
+
+Outputs = Callable[[np.ndarray], tuple[np.ndarray, ...]]
+"""The outputs of an operation, given its first input."""
+
+
+def ordered(shape: Sequence[int], order: Order | None, make: Callable[[tuple[int, ...]], np.ndarray]) -> np.ndarray:
+    """An array of that shape and order, a view of the array in C order that ``make`` returns for a shape."""
+    if order is None:
+        return make(tuple(shape))
+    return make(tuple(shape[axis] for axis in order)).transpose(np.argsort(order))
+
+
+def order_of(array: np.ndarray) -> Order | None:
+    """The axes of an array from the outermost to the innermost in memory; None for C order. Axes of size 1 stay where they are."""
+    axes = [axis for axis in range(array.ndim) if array.shape[axis] != 1]
+    by_stride = sorted(axes, key=lambda axis: -abs(array.strides[axis]))
+    if by_stride == axes:
+        return None
+    found = list(range(array.ndim))
+    for axis, stands in zip(axes, by_stride, strict=True):
+        found[axis] = stands
+    return tuple(found)
+
+
+def may_give_views(operation: Operation) -> bool:
+    """Whether the outputs of an operation may be views of its first input, and its other inputs are known."""
+    definition = operation.definition
+    if definition is None or not definition.view or operation.bodies or definition.stateful or not operation.inputs:
+        return False
+    return is_static(operation) and all(value.known is not None for value in operation.inputs[1:]) and operation.chain is None
+
+
+def outputs_of(operation: Operation) -> Outputs:
+    """The outputs of an operation for which ``may_give_views`` holds. Plans keep the function, so it does not refer to the operation."""
+    definition, attributes = operation.definition, operation.attributes
+    if definition is None:
+        raise AssertionError("a chain gives no views")
+    rest = [value.known for value in operation.inputs[1:]]
+    return lambda array: as_tuple(definition.kernel(array, *rest, **attributes))
+
+
+def as_views(outputs: Outputs, array: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """The outputs as views of the array; None where it would be copied, or the operation refuses it."""
+    try:
+        results = outputs(array)
+    except (OpError, MemoryError):
+        # It is a copy, for which there is not enough memory.
+        return None
+    return results if all(np.may_share_memory(result, array) for result in results if result.size) else None

@@ -1,0 +1,63 @@
+"""Folders written as a whole: the folder is replaced, or stays as it was."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from irexec.io.held_signals import signals_held
+from irexec.io.temporary import Temporary
+
+_CURRENT_FOLDER, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
+
+
+@contextmanager
+def replacing_folder(target: Path) -> Iterator[Path]:
+    """A new, empty folder that replaces ``target`` when the block is left without an error; what was in ``target`` is deleted.
+
+    It is made in a temporary folder beside the target, as ``replacing`` makes files. Linux exchanges the two folders in one step; elsewhere
+    a process that is killed between two renames leaves no folder of the name, and both in the temporary folder; the next
+    process that writes the target puts the old one back first.
+
+    Raises:
+        OSError: the folder cannot be made or renamed; the target is then as it was.
+    """
+    # Path.resolve raises RuntimeError for links in a cycle.
+    temporary = Temporary(Path(os.path.realpath(target)))
+    try:
+        temporary.target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.create()
+        temporary.new.mkdir()
+        yield temporary.new
+        with signals_held():
+            _rename(temporary)
+            temporary.remove()
+    except BaseException:
+        with signals_held():
+            temporary.remove()
+        raise
+
+
+def _rename(temporary: Temporary) -> None:
+    if not os.path.lexists(temporary.target):
+        os.rename(temporary.new, temporary.target)
+    elif not _exchange(temporary.new, temporary.target):
+        os.rename(temporary.target, temporary.old)
+        try:
+            os.rename(temporary.new, temporary.target)
+        except BaseException:
+            os.rename(temporary.old, temporary.target)
+            raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Whether the two could exchange their names: that takes Linux, and a file system that can do it."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    if rename is None:
+        return False
+    done: int = rename(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), ctypes.c_uint(_EXCHANGE))
+    return done == 0

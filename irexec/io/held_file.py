@@ -1,0 +1,74 @@
+"""A file that is kept open while its contents may still be asked for."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+
+from irexec.errors import ModelError
+from irexec.io.regular_files import open_regular
+
+_CHUNK = 16 << 20
+
+
+class HeldFile:
+    """An open file. What is renamed to its path does not matter to it, and that it is changed itself is noticed.
+
+    Attributes:
+        path: of the file.
+        size: the number of bytes when it was opened.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+        ValueError: the path has a NUL.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open_regular(path)
+        state = os.fstat(self._file.fileno())
+        self.size, self._modified = state.st_size, state.st_mtime_ns
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
+    def close(self) -> None:
+        """Close the file; a mapping of it stays."""
+        self._file.close()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of a range, fewer where the file ends before; raises ModelError if they cannot be read."""
+        try:
+            self._file.seek(offset)
+            return self._file.read(size)
+        except OSError as error:
+            raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+
+    def read_all(self) -> np.ndarray:
+        """All bytes, read-only; raises ModelError if the file has been changed since it was opened."""
+        data = np.empty(self.size, np.uint8)
+        self._file.seek(0)
+        for start in range(0, self.size, _CHUNK):
+            self._file.readinto(data[start : start + _CHUNK].data)
+        self._check_unchanged()
+        data.flags.writeable = False
+        return data
+
+    def map(self) -> mmap.mmap:
+        """A mapping of all bytes, of which there must be some; raises ModelError if they cannot be mapped, or have been changed."""
+        self._check_unchanged()
+        try:
+            return mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
+
+    def _check_unchanged(self) -> None:
+        state = os.fstat(self._file.fileno())
+        if state.st_size != self.size:
+            raise ModelError(f"{self.path} has been changed since it was opened: it had {self.size} bytes, now {state.st_size}")
+        if state.st_mtime_ns != self._modified:
+            raise ModelError(f"{self.path} has been changed since it was opened: it was written to again")

@@ -1,0 +1,114 @@
+"""Temporary folders beside the files that are written. A name says whose it is, so that what a killed process left can be deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import zlib
+from pathlib import Path
+
+_NAME_LENGTH = 40
+"""Characters of the target's name in that of the folder: a name has at most 255 bytes."""
+
+
+class Temporary:
+    """A folder ``.NAME.irexec-HOST-PROCESS-RANDOM`` beside a target, for what will replace it.
+
+    HOST is a checksum of the machine's name, since the number of a process says nothing about those of another machine, and of the
+    target's name, of which NAME is only the start.
+
+    Attributes:
+        target: the file or folder that is to be replaced; it need not exist.
+        folder: the temporary folder, which only the user may open.
+        new: the name in it of what replaces the target.
+        old: the name in it of what the target was.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.folder = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
+        self.new, self.old = self.folder / "new", self.folder / "old"
+
+    def create(self) -> None:
+        """Make the folder, and delete those that processes left which are no longer running.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        _remove_abandoned(self.target)
+        _CREATED.add(self)
+        self.folder.mkdir(0o700)
+
+    def keep_old(self) -> None:
+        """Keep a hard link to the target, or a copy where the file system has none, and give the new file its permissions."""
+        if not self.target.exists():
+            return
+        try:
+            os.link(self.target, self.old)
+        except OSError:
+            shutil.copy2(self.target, self.old)
+        shutil.copymode(self.old, self.new)
+
+    def undo(self) -> None:
+        """Put back what the target was, if it has been replaced."""
+        if os.path.lexists(self.new):
+            return
+        if os.path.lexists(self.old):
+            os.replace(self.old, self.target)
+        else:
+            self.target.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Delete the folder; what cannot be deleted stays."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        _CREATED.discard(self)
+
+
+_CREATED: set[Temporary] = set()
+
+
+def remove_all() -> None:
+    """Delete every temporary folder of this process, which is about to end."""
+    for temporary in list(_CREATED):
+        temporary.remove()
+
+
+def _prefix(target: Path) -> str:
+    host = zlib.crc32(f"{platform.node()}/{target.name}".encode("utf-8", "surrogateescape"))
+    return f".{target.name[:_NAME_LENGTH]}.irexec-{host:08x}-"
+
+
+def _remove_abandoned(target: Path) -> None:
+    prefix = _prefix(target)
+    name = re.compile(re.escape(prefix) + r"(\d{1,9})-[0-9a-f]{8}")
+    with os.scandir(target.parent) as entries:
+        found = [(entry.path, named) for entry in entries if (named := name.fullmatch(entry.name)) and entry.is_dir(follow_symlinks=False)]
+    for path, named in found:
+        if not _is_running(int(named[1])):
+            _put_back(Path(path) / "old", target)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _put_back(old: Path, target: Path) -> None:
+    """Where there is no target, what it was may be all that is left of it: the process was killed between two renames of a folder."""
+    if os.path.lexists(old) and not os.path.lexists(target):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(old, target)
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is a process of this number; where that cannot be asked, there may be."""
+    if os.name != "posix":
+        # Python on Windows has no signal that only asks.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

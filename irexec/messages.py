@@ -1,0 +1,40 @@
+"""Text for people: one line of a readable length, without characters that a terminal would obey or that would hide others."""
+
+from __future__ import annotations
+
+import re
+
+_SENTENCE = 2_000
+_WORD = 300
+# What is looked at of a text that is longer; names in a file may have any length.
+_SCANNED = 100_000
+
+INVISIBLE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+"""In a pattern of characters: DEL and C1 control characters, separators of lines, marks of the direction of writing, surrogates."""
+
+_OBEYED = re.compile(f"[\x00-\x1f{INVISIBLE}]")
+
+
+def visible(text: str) -> str:
+    """The text with escapes, such as ``\\x1b``, for control characters, line breaks, marks of direction and surrogates."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text with ``...`` in its middle where it has more characters than ``limit``."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    return f"{text[: limit - tail - 3]}...{text[-tail:]}"
+
+
+def sentence(text: str) -> str:
+    """The text of a message in one visible line: long words, which are names, are cut in their middle, and so is a long text."""
+    text = cut(text, _SCANNED)
+    if "\n" in text or "\r" in text:
+        lines = text.replace("\r", "\n").split("\n")
+        text = " ".join(line.strip() for line in lines if line.strip())
+    text = visible(text)
+    if len(text) > _WORD:
+        text = " ".join(cut(word, _WORD) for word in text.split(" "))
+    return cut(text, _SENTENCE)

@@ -1,0 +1,71 @@
+"""What the run that is going on may take, asked in the middle of a kernel: before a large temporary array, and in long loops.
+
+The outputs of a kernel are known from shape inference and are checked before it is called. This is for what only the kernel knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+import numpy as np
+
+from irexec.errors import OpError
+
+ADDRESSABLE = (1 << 63) - 1
+"""Bytes that can be addressed."""
+
+SMALL = 16 << 20
+"""Bytes that are allocated without asking, which takes a quarter of a millisecond."""
+
+
+class Limits(Protocol):
+    """Limits of memory and time."""
+
+    def check_memory(self, size: int, what: str) -> None:
+        """Raise OpError unless ``size`` bytes may be allocated; ``what`` says what takes them."""
+
+    def check_time(self, layer: str = "") -> None:
+        """Raise RunTimeoutError if the run has taken too long."""
+
+
+_limits: ContextVar[Limits | None] = ContextVar("limits", default=None)
+
+
+@contextmanager
+def limited(limits: Limits) -> Iterator[None]:
+    """The calling thread keeps the limits while the context lasts."""
+    token = _limits.set(limits)
+    try:
+        yield
+    finally:
+        _limits.reset(token)
+
+
+def check_memory(shape: Sequence[int], dtype: np.dtype, what: str) -> None:
+    """Raise OpError unless an array may be allocated; ``what`` is its name in the message."""
+    size = math.prod(map(int, shape)) * dtype.itemsize
+    if size < SMALL:
+        return
+    text = f"{what} {dtype}{[int(length) for length in shape]}"
+    limits = _limits.get()
+    if limits is not None:
+        limits.check_memory(size, text)
+    else:
+        check_address(size, text)
+
+
+def check_address(size: int, what: str) -> None:
+    """Raise OpError if ``size`` bytes are more than any memory has; ``what`` says what takes them."""
+    if size > ADDRESSABLE:
+        raise OpError(f"{what} takes {size} bytes, and at most {ADDRESSABLE} can be addressed")
+
+
+def check_time() -> None:
+    """Raise RunTimeoutError if the run has taken too long; for loops whose length follows from the values or sizes of a model."""
+    limits = _limits.get()
+    if limits is not None:
+        limits.check_time()

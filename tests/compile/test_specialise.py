@@ -1,0 +1,63 @@
+"""Kernels for shapes that are known only when a step runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.backend.kernel import Task
+from irexec.compile import specialise
+from irexec.compile.plan import plan
+from irexec.compile.specialise import KEPT
+
+
+@pytest.fixture
+def selected(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes for which a kernel was selected."""
+    shapes: list[tuple[int, ...]] = []
+    original = specialise.candidates
+
+    def recorded(task: Task) -> Any:
+        shapes.append(task.shape(0))
+        return original(task)
+
+    monkeypatch.setattr(specialise, "candidates", recorded)
+    return shapes
+
+
+def _softmax() -> Callable[..., Any]:
+    """What computes a Softmax of rows of any length."""
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Softmax", builder.parameter("f32", "?,?", "x"), axis=1))
+    model = builder.model()
+    (step,) = plan(model, infer_shapes(model)).steps
+    assert step.algorithm == "by shape"
+    assert step.call is not None
+    return step.call
+
+
+def test_a_shape_that_comes_back_is_not_selected_for_again(selected: list[tuple[int, ...]]) -> None:
+    call = _softmax()
+    for _ in range(2):
+        for size in (1, 2, 4):
+            (result,) = call(np.zeros((3, size), np.float32))
+            np.testing.assert_allclose(result, np.full((3, size), 1 / size), rtol=1e-6)
+    assert selected == [(3, 1), (3, 2), (3, 4)]
+
+
+def test_the_least_recently_used_kernel_is_dropped(selected: list[tuple[int, ...]]) -> None:
+    """A shape that is used between others stays, however many those are."""
+    call = _softmax()
+    for size in range(1, 3 * KEPT):
+        call(np.zeros((7, 3), np.float32))
+        call(np.zeros((size, 5), np.float32))
+    assert selected.count((7, 3)) == 1
+    call(np.zeros((3 * KEPT - 1, 5), np.float32))
+    assert selected.count((3 * KEPT - 1, 5)) == 1
+    call(np.zeros((1, 5), np.float32))
+    assert selected.count((1, 5)) == 2

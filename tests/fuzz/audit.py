@@ -1,0 +1,100 @@
+"""What a case may do with the system: read the interpreter and the project, read and write its own folder, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.findings import ROOT, frames_here, innermost
+
+# Prefixes of events that no case has a reason for.
+_FORBIDDEN = (
+    "socket.",
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "pty.",
+    "pickle.",
+    "ftplib.",
+    "urllib.",
+    "webbrowser.",
+)
+# The command bench measures each engine in a process of its own.
+_STARTS_PROCESSES = ("irexec/tools/engine_process.py:__init__",)
+# Events whose first arguments are paths that are changed.
+_CHANGES = {
+    "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1,
+    "os.utime": 1, "shutil.move": 2, "shutil.rmtree": 1,
+}  # fmt: skip
+_READABLE = (
+    "/proc/self/",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/sys/fs/cgroup/",
+    "/sys/devices/system/cpu/",
+    "/dev/null",
+    "/dev/urandom",
+    "/etc/os-release",
+)
+
+Report = Callable[[str, str, str], object]
+
+
+class Audit:
+    """The audit hook of this process, which cannot be taken away; it does nothing while no case runs."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        self._report: Report | None = None
+        roots = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and "packages" in path)]
+        code = [ROOT / name for name in ("irexec", "converters", "tests")]
+        self._readable = tuple(f"{Path(root).resolve()}/" for root in [*roots, *code]) + _READABLE
+        sys.addaudithook(self._hook)
+
+    def begin(self, folder: Path, report: Report) -> None:
+        """From now on ``report(event, argument, where)`` is called for what is done outside of the folder; on Linux, whose paths are known."""
+        if sys.platform == "linux":
+            self._folder, self._report = str(folder), report
+
+    def end(self) -> None:
+        self._folder = self._report = None
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._report is None:
+            return
+        if event == "open":
+            path, mode, flags = arguments
+            writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)) if mode is None else not set(mode) <= set("rbtU")
+            self._path("open for writing" if writes else "open", path, writes)
+        elif event in _CHANGES:
+            for path in arguments[: _CHANGES[event]]:
+                self._path(event, path, True)
+        elif event.startswith(_FORBIDDEN):
+            self._violation(event, arguments)
+
+    def _path(self, event: str, path: Any, writes: bool) -> None:
+        if isinstance(path, int):
+            return
+        name = os.fsdecode(path)
+        # Not realpath, which would make events of its own.
+        full = "" if "\0" in name else os.path.abspath(name)
+        inside = not full or full == self._folder or full.startswith(f"{self._folder}/")
+        if not inside and not (full == os.devnull if writes else full.startswith(self._readable)):
+            self._violation(event, full, refuse=writes)
+
+    def _violation(self, event: str, argument: Any, refuse: bool = True) -> None:
+        """Report it; what would change something is not done."""
+        report, self._report = self._report, None
+        where = innermost(frames_here())
+        if report is not None and where not in _STARTS_PROCESSES:
+            report(event, str(argument)[:200], where)
+            self._report = report
+            if refuse:
+                raise PermissionError(f"a case may not do this: {event} {argument}"[:200])
+        self._report = report

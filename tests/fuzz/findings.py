@@ -1,0 +1,70 @@
+"""What is wrong with how a case ended, and what counts as the same."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+PROJECT = (f"{ROOT}/irexec/", f"{ROOT}/converters/")
+NOWHERE = "outside of the project"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that must not happen.
+
+    Attributes:
+        kind: "exception", "warning", "hang", "crash", "memory", "audit", "output" or "contradiction".
+        what: the type of the exception or warning, the signal, or the event of the audit hook.
+        where: the innermost frame of the project, as "irexec/ops/gather.py:gather_8".
+        detail: the message, for people: two findings that differ in it alone are the same.
+        step: what was being done.
+    """
+
+    kind: str
+    what: str
+    where: str
+    detail: str = ""
+    step: str = ""
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Findings of one group probably have one cause."""
+        return self.kind, self.what, self.where
+
+    def __str__(self) -> str:
+        return " ".join(f"{self.kind}: {self.what} in {self.where} ({self.step}): {self.detail}".split())
+
+
+def is_of_project(file: str) -> bool:
+    return file.startswith(PROJECT)
+
+
+def innermost(frames: Iterable[tuple[str, str]]) -> str:
+    """The last of the frames (file and function, the outermost first) that is of the project."""
+    found = [(file, function) for file, function in frames if is_of_project(file)]
+    return NOWHERE if not found else f"{Path(found[-1][0]).relative_to(ROOT).as_posix()}:{found[-1][1]}"
+
+
+def frames_of(trace: TracebackType | None) -> list[tuple[str, str]]:
+    return [(frame.f_code.co_filename, frame.f_code.co_name) for frame, _ in traceback.walk_tb(trace)]
+
+
+def frames_here() -> list[tuple[str, str]]:
+    """The frames of the caller and of those that called it, the outermost first."""
+    return [(frame.filename, frame.name) for frame in traceback.extract_stack()[:-1]]
+
+
+_DUMPED = re.compile(r'File "(.+?)", line \d+ in (.+)')
+
+
+def frames_dumped(text: str) -> list[tuple[str, str]]:
+    """The frames of what faulthandler wrote of the main thread, the outermost first."""
+    threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
+    # Only the main thread runs cases, and faulthandler writes it last.
+    return [(file, function) for file, function in _DUMPED.findall(threads[-1])][::-1]

@@ -1,0 +1,67 @@
+"""Limits of a process that runs cases: memory on Linux, and time for each case where there are signals for it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.observer import TimeUp
+
+WALL = 6
+"""A case may stand still so many times as long as it may use the processor."""
+
+
+def waited(process: int | None = None) -> float:
+    """Seconds that a process, this one unless given, has waited for a processor that others had; 0 where nobody counts them."""
+    try:
+        return int(Path(f"/proc/{process or 'self'}/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
+def limit_memory(more: int) -> None:
+    """Let the process have so many bytes more than it has now; it can be called again."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+@contextmanager
+def limited_time(seconds: float) -> Iterator[None]:
+    """Raise TimeUp after so many seconds of processor time, or WALL times as many on the clock in which a processor was free.
+
+    What never comes back to the interpreter is not interrupted: that needs a signal from outside.
+    """
+
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    began = time.monotonic() - waited()
+
+    def stop(number: int, frame: Any) -> None:
+        if number == signal.SIGPROF:
+            raise TimeUp("processor time")
+        if time.monotonic() - waited() - began >= WALL * seconds:
+            raise TimeUp("clock")
+
+    before = [(number, signal.signal(number, stop)) for number in (signal.SIGPROF, signal.SIGALRM)]
+    # Again and again, since a finalizer may swallow the first.
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)
+    signal.setitimer(signal.ITIMER_REAL, WALL * seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before:
+            signal.signal(number, handler)

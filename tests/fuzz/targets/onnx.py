@@ -1,0 +1,53 @@
+"""ONNX models that are damaged: messages, nodes, attributes, tensors, types, functions and bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import converters
+from tests.fuzz import mutate_bytes, mutate_onnx, onnx_corpus
+from tests.fuzz.case import Case
+from tests.fuzz.command import run_command
+from tests.fuzz.model_steps import check_model
+from tests.fuzz.observer import Observer
+from tests.fuzz.shrink import parts, smaller_files
+from tests.fuzz.shrink_onnx import smaller_onnx
+
+QUICK = 700
+_COMMANDS = [["ops", "--check", "m.onnx"], ["convert", "m.onnx"], ["convert", "m.onnx", "--strict", "--json"]]
+
+
+def generate(rng: random.Random, number: int) -> Case:
+    """A model with a few changes, some of them in its bytes."""
+    model = onnx_corpus.model(rng)
+    data = mutate_onnx.mutate(model, rng).SerializeToString(deterministic=True)
+    if rng.random() < 0.08:
+        data = mutate_bytes.mutate(data, rng)
+    commands = [rng.choice(_COMMANDS)] if rng.random() < 0.15 else []
+    return Case(
+        "onnx", {"m.onnx": data, "w.bin": bytes(8)}, {"seed": rng.randrange(1000), "strict": rng.random() < 0.1, "commands": commands}
+    )
+
+
+def run(case: Case, observer: Observer) -> None:
+    """Convert and go on with the IR, if there is one; then the commands."""
+
+    def convert() -> Any:
+        return converters.convert("m.onnx", strict=case.arguments["strict"], warn=lambda text: None)
+
+    model = observer.step("convert", convert)
+    if model is not None:
+        check_model(observer, model, case.arguments["seed"])
+    for words in case.arguments["commands"]:
+        run_command(observer, words)
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Without commands, then with less in the model."""
+    for commands in parts(case.arguments["commands"]):
+        yield case.replaced(commands=commands)
+    yield from smaller_files(case, lambda name, data: smaller_onnx(data) if name == "m.onnx" else iter(()))
+    if case.arguments["seed"]:
+        yield case.replaced(seed=0)
