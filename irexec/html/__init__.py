@@ -1,0 +1,25 @@
+"""HTML for notebooks and pages: what ``_repr_html_`` of any class and the files that commands write are made of."""
+
+from irexec.html.charts import bar, bars, histogram
+from irexec.html.markup import Content, Html, element, escaped, joined
+from irexec.html.page import data, display, page
+from irexec.html.tables import Amount, Column, definitions, sections, table
+
+__all__ = [
+    "Amount",
+    "Column",
+    "Content",
+    "Html",
+    "bar",
+    "bars",
+    "data",
+    "definitions",
+    "display",
+    "element",
+    "escaped",
+    "histogram",
+    "joined",
+    "page",
+    "sections",
+    "table",
+]

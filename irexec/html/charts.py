@@ -1,0 +1,62 @@
+"""Small charts as inline SVG, which need no script and take the colours of the text around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irexec.html.markup import Content, Html, element
+from irexec.html.tables import Column, table
+
+_WIDTH, _HEIGHT = 120, 32
+
+
+def histogram(counts: Sequence[int], low: float, high: float, *, width: int = _WIDTH, height: int = _HEIGHT) -> Html:
+    """A histogram: a bar for each of the intervals of equal width between ``low`` and ``high``.
+
+    An interval with any element has a bar that can be seen. ``width`` and ``height`` are pixels.
+    """
+    total, highest = sum(counts), max(counts, default=0)
+    text = f"histogram of {total:,} elements from {low:.4g} to {high:.4g}"
+    step = width / max(1, len(counts))
+    bars = [
+        f"M{_short(i * step)} {height}v-{_short(max(1.0, count / highest * height))}h{_short(max(0.5, step - 0.5))}V{height}z"
+        for i, count in enumerate(counts)
+        if count
+    ]
+    drawn = [element("title", text), element("path", d="".join(bars)) if bars else None]
+    return _svg(drawn, width, height, text, "histogram")
+
+
+def bar(part: float, text: str, *, width: int = _WIDTH, height: int = 12) -> Html:
+    """A horizontal bar that fills a part, 0 to 1, of its width; ``text`` says the same to who cannot see it."""
+    part = min(1.0, max(0.0, part))
+    drawn = [element("title", text), element("path", d=f"M0 0h{_short(part * width)}v{height}H0z")]
+    return _svg(drawn, width, height, text, "bar")
+
+
+def bars(
+    rows: Sequence[tuple[str, float, str]], *, titles: tuple[str, str] = ("", ""), caption: Content = None, limit: int | None = None
+) -> Html:
+    """A table with a bar in each row.
+
+    Args:
+        rows: label, value (at least 0), and the value as text.
+        titles: of the labels and the values.
+        caption, limit: as for ``table``.
+    """
+    highest = max((value for _, value, _ in rows), default=0.0)
+    columns: list[Column | str] = [Column(titles[0], is_code=True), Column(titles[1], is_number=True), ""]
+    cells = [(label, text, bar(value / highest if highest > 0 else 0.0, f"{label}: {text}")) for label, value, text in rows]
+    return table(columns, cells, caption=caption, limit=limit, class_="bars")
+
+
+def _svg(drawn: Sequence[Content], width: int, height: int, text: str, class_: str) -> Html:
+    return element(
+        "svg", *drawn, class_=class_, role="img", aria_label=text, width=width, height=height, viewBox=f"0 0 {width} {height}",
+        preserveAspectRatio="none",
+    )  # fmt: skip
+
+
+def _short(number: float) -> str:
+    """At most one digit behind the point: half a pixel is nothing to see."""
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,61 @@
+"""Where markup is shown: in the output of a notebook's cell, or as a page of its own."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from irexec.html.markup import Content, Html, element, joined
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""A page loads nothing, from the network or from a file."""
+
+
+def display(title: Content, *content: Content) -> str:
+    """What ``_repr_html_`` returns: a title and what is below it, with the style sheet.
+
+    The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is still readable.
+    """
+    head = None if title is None else element("p", title, class_="title")
+    return str(element("div", element("style", style("base")), head, *content, class_="irexec"))
+
+
+def page(title: str, *content: Content, style_sheet: str = "", script: str = "") -> str:
+    """A whole document that needs no other file: light or dark as the reader's system is, for screens of any width and for print.
+
+    Args:
+        title: of the window.
+        content: of the body.
+        style_sheet: CSS after that of every page.
+        script: JavaScript that runs when all of the page is there.
+    """
+    css = Html(style("base") + style("page") + style_sheet)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("title", title),
+        element("style", css),
+    )
+    body = element("body", *content, element("script", Html(script)) if script else None, class_="irexec")
+    return joined(Html("<!DOCTYPE html>\n"), element("html", head, Html("\n"), body, lang="en"), Html("\n"))
+
+
+def data(id: str, document: Any) -> Html:
+    """A JSON document inside of a page, for its script: ``JSON.parse(document.getElementById(id).textContent)``.
+
+    NaN and infinities are not JSON: who calls this writes them as something else.
+    """
+    # Nothing in a string may end the element or begin a comment.
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")
+    return element("script", Html(text), type="application/json", id=id)
+
+
+@cache
+def style(name: str) -> Html:
+    """A style sheet of this package: "base" for what is shown anywhere, "page" for pages."""
+    return Html((files("irexec.html") / f"{name}.css").read_text("utf-8"))
