@@ -1,0 +1,160 @@
+"""The document of --json of every command follows its schema in docs/reference/schemas, and the schemas describe nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from irexec.cli.commands import COMMANDS
+from irexec.cli.main import run
+
+ROOT = Path(__file__).parent.parent.parent
+SCHEMAS = ROOT / "docs" / "reference" / "schemas"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command line without --json.
+
+    Attributes:
+        line: {digits} is samples/digits, {samples}, {data} is tests/data and {tmp} an own folder with the files of ``_files``.
+        code: the exit code; where it says that the command failed, the document is that of an error.
+        needs: modules without which the row is skipped.
+    """
+
+    line: str
+    code: int = 0
+    needs: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        return self.line.split()[0]
+
+
+ROWS = (
+    Row("validate {digits}/classifier.xml"),
+    Row("validate {digits}/classifier.xml {digits}/damaged.xml --ignore IR302 --weights", 1),
+    Row("validate {digits} {tmp}/cut.xml", 3),
+    Row("validate {samples}/execution_graph.xml"),
+    Row("explain"),
+    Row("explain IR103 IR007"),
+    Row("ops"),
+    Row("ops Conv"),
+    Row("ops --check {digits}/classifier.xml"),
+    Row("ops --check {digits}/classifier.onnx", needs=("onnx",)),
+    Row("ops --check {tmp}/unknown.xml", 4),
+    Row("inspect {digits}/classifier.xml"),
+    Row("inspect {digits}/classifier.xml --layers --ops --weights --plan --verbose"),
+    Row("inspect {data}/openvino/tensor_iterator.xml --layers --weights --plan"),
+    Row("inspect {data}/openvino/types.xml --layers --weights"),
+    Row("inspect {data}/openvino/dynamic.xml --layers --plan"),
+    Row("inspect {digits}/damaged.xml --layers"),
+    Row("inspect {samples}/execution_graph.xml"),
+    Row("inspect {samples}/execution_graph.xml --layers --ops"),
+    Row("infer {digits}/classifier.xml -i random"),
+    Row("infer {digits}/classifier.xml -i random --all --topk 2 --labels {digits}/labels.txt"),
+    Row("infer {digits}/classifier.xml -i random --assert {tmp}/other.npz", 1),
+    Row("infer {tmp}/not_finite.xml -i {tmp}/not_finite.npy"),
+    Row("profile {digits}/classifier.xml --runs 1"),
+    Row("profile {digits}/classifier.xml --runs 1 --by layer"),
+    Row("profile {digits}/classifier.xml --runs 1 --by type"),
+    Row("profile {digits}/classifier.xml --static"),
+    Row("profile {data}/openvino/dynamic.xml --static --by type"),
+    Row("bench {digits}/classifier.xml --runs 1"),
+    Row("bench {digits}/classifier.xml --runs 1 --threads 1 --against openvino", needs=("openvino",)),
+    Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),
+    Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
+    Row("validate", 2),
+    Row("validate {tmp}/missing.xml", 3),
+    Row("inspect {tmp}/cut.xml", 3),
+    Row("infer {tmp}/unknown.xml -i random", 4),
+)
+
+
+def _files(folder: Path) -> None:
+    """Files that rows name as {tmp}/..."""
+    text = (ROOT / "samples/digits/classifier.xml").read_text("utf-8")
+    (folder / "cut.xml").write_text(text[:500], "utf-8")
+    (folder / "unknown.xml").write_text(text.replace('type="ReLU"', 'type="Relish"'), "utf-8")
+    shutil.copy(ROOT / "samples/digits/classifier.bin", folder / "unknown.bin")
+    np.savez(folder / "other.npz", probabilities=np.zeros((1, 10), np.float32), nothing=np.zeros(1))
+    (folder / "not_finite.xml").write_text(_NOT_FINITE, "utf-8")
+    np.save(folder / "not_finite.npy", np.array([np.inf, np.nan, 1], np.float32))
+
+
+_NOT_FINITE = """<net name="m" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="3" element_type="f32"/><output><port id="0" precision="FP32"><dim>3</dim></port></output></layer>
+<layer id="1" name="y" type="Result" version="opset1"><input><port id="0" precision="FP32"><dim>3</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>"""
+
+
+def _schema(name: str) -> dict[str, Any]:
+    return json.loads((SCHEMAS / f"{name}.json").read_text("utf-8"))
+
+
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every part of a schema that lists the keys of an object."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            yield schema
+        for part in schema.values():
+            yield from _objects(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _objects(part)
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without keys that it does not list: a new key must be described, although readers must accept it."""
+    for part in _objects(schema):
+        part.setdefault("additionalProperties", False)
+    return schema
+
+
+def test_each_command_has_a_schema_a_link_and_a_row() -> None:
+    names = sorted(path.stem for path in SCHEMAS.glob("*.json"))
+    assert names == sorted([*COMMANDS, "error"])
+    page = (ROOT / "docs/reference/json.md").read_text("utf-8")
+    assert [name for name in names if f"(schemas/{name}.json)" not in page] == []
+    assert {*COMMANDS} - {row.command for row in ROWS} == set()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCHEMAS.glob("*.json")))
+def test_schemas_are_valid(name: str) -> None:
+    schema = _schema(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.line)
+def test_documents_follow_their_schema(row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for module in row.needs:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    _files(tmp_path)
+    folders = {"digits": ROOT / "samples/digits", "samples": ROOT / "samples", "data": ROOT / "tests/data", "tmp": tmp_path}
+    line = [word.format(**folders) for word in shlex.split(row.line)]
+    assert run([*line, "--json"]) == row.code
+    document = json.loads(capsys.readouterr().out)
+    name = "error" if "error" in document else row.command
+    jsonschema.validate(document, _closed(_schema(name)), cls=jsonschema.Draft202012Validator)
+
+
+def test_a_new_key_needs_a_line_of_the_schema() -> None:
+    document = {"schema": 1, "error": {"type": "ModelError", "message": "m", "exit_code": 3}}
+    jsonschema.validate(document, _closed(_schema("error")))
+    for changed in ({**document, "new": 1}, {**document, "error": {**document["error"], "new": 1}}, {**document, "schema": 2}):
+        jsonschema.validate({**changed, "schema": 1}, _schema("error"))
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(changed, _closed(_schema("error")))
