@@ -13,7 +13,7 @@ from irexec.ir.shape_text import ShapeLike
 
 
 def convert(
-    model: str | Path | Any,
+    model: str | Path | bytes | Any,
     *,
     inputs: Mapping[str, ShapeLike] | None = None,
     strict: bool = False,
@@ -22,7 +22,7 @@ def convert(
     """Convert an ONNX model to IR.
 
     Args:
-        model: the path of an .onnx file, or an onnx.ModelProto.
+        model: the path of an .onnx file, its bytes, or an onnx.ModelProto.
         inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them.
         strict: refuse a model that declares types or shapes which contradict those that its nodes give. Otherwise there
             is one warning for each of them. They are not compared if ``inputs`` contradicts the declared inputs.

@@ -12,7 +12,17 @@ import irexec.startup  # noqa: F401 - first, so that Ctrl-C during the imports b
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from irexec.errors import ConversionError, InputError, IrexecError, ModelError, NodeError, OpError, RunTimeoutError, UnsupportedError
+from irexec.errors import (
+    ConversionError,
+    ConversionWarning,
+    InputError,
+    IrexecError,
+    ModelError,
+    NodeError,
+    OpError,
+    RunTimeoutError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
@@ -59,6 +69,7 @@ __all__ = [
     "Builder",
     "CompiledModel",
     "ConversionError",
+    "ConversionWarning",
     "Dim",
     "Element",
     "Finding",

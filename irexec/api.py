@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeGuard
 
 from irexec import io
 from irexec.analysis.model import Model, check_model
-from irexec.errors import InputError
+from irexec.errors import ConversionError, ConversionWarning, InputError
+from irexec.io.onnx_bytes import is_onnx
+from irexec.io.sources import read_source
 from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.runtime.session import CompiledModel
@@ -17,24 +22,59 @@ from irexec.runtime.weights import WeightsMode
 def read_model(
     model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None
 ) -> Model:
-    """Read an IR; its weights stay in the .bin until they are used.
+    """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are used.
+
+    A path that ends in .onnx is that of an ONNX model. Anything else is one if its bytes begin as those of an ONNX model, with which
+    no XML can begin. The model has ONNX's names; each warning of the conversion is a ConversionWarning.
 
     The .bin is open as long as the model needs it: a file that replaces it is not seen. If it is changed itself before it is mapped, using
     its weights raises ModelError; after that, results may change, and if it becomes shorter, the system ends the process.
 
     Args:
-        model: the .xml: its path, its bytes, or a file open for reading bytes.
+        model: the .xml or .onnx: its path, its bytes, or a file open for reading bytes. External data of ONNX must be in the folder
+            of the file, so that only a path will do.
         weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the .xml.
         mmap: map the .bin. Otherwise it is read into memory at once, so that what happens to it later has no effect.
-        progress: is called with each part of the .xml that has been read, as a fraction of it.
+        progress: is called with each part of the model that has been read, as a fraction of it.
 
     Raises:
         ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that leaves a
             graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that cannot be
             read; compile_model refuses both.
-        InputError: an argument is of another type.
+        ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed.
+        InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have.
     """
-    return Model.of(io.read(model, weights, mmap=mmap, progress=progress))
+    if _ends_in_onnx(model):
+        return _from_onnx(model, str(model), weights, mmap, progress)
+    source = read_source(model)
+    if is_onnx(source.data):
+        return _from_onnx(source.data if source.path is None else source.path, source.name, weights, mmap, progress)
+    return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
+
+
+def _ends_in_onnx(model: io.ModelSource) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(model, str | os.PathLike) and os.fspath(model).lower().endswith(".onnx")
+
+
+def _from_onnx(
+    model: str | os.PathLike[str] | bytes, name: str, weights: io.WeightsSource, mmap: bool, progress: Callable[[float], None] | None
+) -> Model:
+    """An ONNX model as IR, which messages call ``name``; see read_model."""
+    for given, what in ((weights is not None, "whose weights could be given"), (not mmap, "that could be read at once")):
+        if given:
+            raise InputError(f"{name} is an ONNX model: it has no .bin {what}")
+    try:
+        import converters.onnx.translate
+    except ImportError as error:
+        raise ConversionError(f"{name}: an ONNX model needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+    texts: list[str] = []
+    found = converters.convert(model if isinstance(model, bytes) else Path(model), warn=texts.append)
+    for text in texts:
+        # At the line that calls read_model.
+        warnings.warn(f"{name}: {text}", ConversionWarning, stacklevel=3)
+    if progress is not None:
+        progress(1.0)
+    return found
 
 
 def save_model(model: ir.Model, path: str | Path) -> None:

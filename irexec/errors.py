@@ -93,6 +93,10 @@ class ConversionError(IrexecError):
         self.unsupported = unsupported
 
 
+class ConversionWarning(UserWarning):
+    """Something in an ONNX model that was read is not as it should be, and does not keep it from being converted."""
+
+
 def check(condition: bool, message: str) -> None:
     """Raise OpError with ``message`` unless ``condition`` holds."""
     if not condition:

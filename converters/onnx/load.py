@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BufferedReader, BytesIO
 from pathlib import Path
+from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -24,8 +26,15 @@ NEWEST_OPSET = 28
 # ONNX keeps versions as 64 bits in files and as 32 bits in memory.
 _NO_VERSION = 1 << 31
 
+# What may be before the first tag of XML.
+_SPACE, _LONGEST_SPACE = b"\xef\xbb\xbf \t\r\n", 256
 
-def load(source: str | Path | onnx.ModelProto, warn: Callable[[str], object]) -> tuple[onnx.ModelProto, Path | None]:
+
+Source: TypeAlias = str | Path | bytes | onnx.ModelProto
+"""The path of a model, its bytes, or the model."""
+
+
+def load(source: Source, warn: Callable[[str], object]) -> tuple[onnx.ModelProto, Path | None]:
     """The model, its local functions inlined, and the folder in which its external data may lie.
 
     Raises:
@@ -33,6 +42,8 @@ def load(source: str | Path | onnx.ModelProto, warn: Callable[[str], object]) ->
     """
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", warn), None
+    if isinstance(source, bytes):
+        return _checked(_parsed(BufferedReader(BytesIO(source)), "the model"), "the model", warn), None
     path = Path(source)
     return _checked(_read(path), str(path), warn), path.parent
 
@@ -43,7 +54,12 @@ def external_files(path: Path) -> list[Path]:
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
     """
-    return sorted(set(_external_files(_read(path).graph, path.parent)))
+    return external_files_of(_read(path), path.parent)
+
+
+def external_files_of(model: onnx.ModelProto, folder: Path) -> list[Path]:
+    """The same for a model that was read from a file in ``folder``."""
+    return sorted(set(_external_files(model.graph, folder)))
 
 
 def _external_files(graph: onnx.GraphProto, folder: Path) -> Iterator[Path]:
@@ -58,12 +74,22 @@ def _external_files(graph: onnx.GraphProto, folder: Path) -> Iterator[Path]:
 def _read(path: Path) -> onnx.ModelProto:
     try:
         with open_regular(path) as file:
-            return onnx.load(file, load_external_data=False)
+            return _parsed(file, str(path))
     except OSError as error:
         raise ConversionError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        # The path has a NUL.
+        raise ConversionError(f"{str(path)!r} cannot be read: {error}") from None
+
+
+def _parsed(file: BufferedReader, where: str) -> onnx.ModelProto:
+    is_xml = file.peek(_LONGEST_SPACE).lstrip(_SPACE).startswith(b"<")
+    try:
+        # The name of a file says whether it is protobuf or one of its text formats.
+        return onnx.load(file, load_external_data=False)
     except (DecodeError, ValueError) as error:
-        reason = "it is XML, probably an IR, which needs no conversion" if path.suffix.lower() == ".xml" else str(error)
-        raise ConversionError(f"{path}: not an ONNX model: {reason}") from None
+        reason = "it is XML, probably an IR, which needs no conversion" if is_xml else str(error)
+        raise ConversionError(f"{where}: not an ONNX model: {reason}") from None
 
 
 def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:

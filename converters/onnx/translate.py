@@ -9,7 +9,7 @@ import onnx
 
 from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.graphs import opsets_of
-from converters.onnx.load import load, unsupported
+from converters.onnx.load import Source, external_files_of, load, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
@@ -22,17 +22,21 @@ from irexec.ir.shape_text import ShapeLike
 Warn = Callable[[str], object]
 
 
-def translate(source: str | Path | onnx.ModelProto, inputs: Mapping[str, ShapeLike], strict: bool, warn: Warn) -> Model:
+def translate(source: Source, inputs: Mapping[str, ShapeLike], strict: bool, warn: Warn) -> Model:
     """Convert an ONNX model; see converters.convert."""
     model, folder = load(source, warn)
     missing = unsupported(model)
     if missing:
         count = "1 node" if len(missing) == 1 else f"{len(missing)} nodes"
         raise ConversionError(f"{count} cannot be converted: {'; '.join(missing)}", unsupported=True)
-    return _MainGraph(model, folder, inputs, warn).model(strict)
+    converted = _MainGraph(model, folder, inputs, warn).model(strict)
+    if isinstance(source, str | Path):
+        converted.path = Path(source)
+        converted.external_files = tuple(external_files_of(model, converted.path.parent))
+    return converted
 
 
-def unsupported_nodes(source: str | Path | onnx.ModelProto) -> list[str]:
+def unsupported_nodes(source: Source) -> list[str]:
     """The description of each node without a translator."""
     return unsupported(load(source, lambda _: None)[0])
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import click
 
 import irexec
 from irexec.cli import signals, streams
 from irexec.cli.commands import Commands
-from irexec.errors import ConversionError, InputError, IrexecError, RunTimeoutError, UnsupportedError
+from irexec.errors import ConversionError, ConversionWarning, InputError, IrexecError, RunTimeoutError, UnsupportedError
 from irexec.messages import sentence
 from irexec.startup import INTERRUPTED
 
@@ -65,7 +69,8 @@ def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
     try:
         words = [word for word in arguments if word != "--debug"]
-        code = cli.main(words or ["--help"], prog_name="irexec", standalone_mode=False)
+        with _warnings_as_lines():
+            code = cli.main(words or ["--help"], prog_name="irexec", standalone_mode=False)
         streams.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
@@ -90,6 +95,27 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         reason = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
         return _failed(error, f"an error in irexec itself: {reason} (--debug shows where)", INTERNAL, debug, as_json)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """What is wrong with an ONNX model that is read is one line on stderr, and once even if the model is read twice."""
+    seen: set[str] = set()
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+        warnings.simplefilter("always", ConversionWarning)
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if not issubclass(category, ConversionWarning):
+                shown(message, category, *rest, **more)
+            elif str(message) not in seen:
+                from irexec.cli import render
+
+                seen.add(str(message))
+                render.warning_line(sentence(str(message)))
+
+        warnings.showwarning = show
+        yield
 
 
 def exit_code(error: IrexecError) -> int:

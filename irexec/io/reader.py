@@ -33,7 +33,7 @@ _LAYER_CHILDREN = frozenset(("data", "input", "output"))
 _PORTS = frozenset(("input", "output"))
 
 
-def read(model: ModelSource, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None) -> Model:
+def read(model: ModelSource | Source, weights: WeightsSource = None, *, mmap: bool = True, progress: Progress | None = None) -> Model:
     """Read a model.
 
     Args:

@@ -18,7 +18,7 @@ from irexec.io.xml import Progress, Reader, parse
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 WeightsSource: TypeAlias = ModelSource | np.ndarray | None
 _BYTES = (bytes, bytearray, memoryview)
-_HINTS = {".onnx": " (an ONNX model? irexec convert makes an IR from it)", ".bin": " (the weights? the model is the .xml beside them)"}
+_HINTS = {".bin": " (the weights? the model is the .xml beside them)"}
 
 
 class Source(NamedTuple):
@@ -40,13 +40,15 @@ class Source(NamedTuple):
             raise ModelError(f"{error}{hint}") from None
 
 
-def read_source(model: ModelSource) -> Source:
-    """The bytes of a .xml.
+def read_source(model: ModelSource | Source) -> Source:
+    """The bytes of a .xml, or of an ONNX model; a Source is one already.
 
     Raises:
         ModelError: it cannot be read.
         InputError: it is not a path, bytes or a file.
     """
+    if isinstance(model, Source):
+        return model
     if isinstance(model, _BYTES):
         return Source(bytes(model), "<bytes>", None)
     if hasattr(model, "read"):

@@ -259,9 +259,10 @@ class Model(Graph):
 
     Attributes:
         version: of the ``net`` element: 10 or 11.
-        path: the .xml it was read from.
+        path: the .xml or .onnx it was read from.
         bin_path: the .bin with its weights, if there is one.
         bin_size: its number of bytes.
+        external_files: the files with the external data of an .onnx.
         check_bin: gives the finding that the .bin is not the one that was written with the .xml, if so; None where the .xml does not say.
             With ``whole=True`` all bytes of the .bin are read, which may raise ModelError.
     """
@@ -271,6 +272,7 @@ class Model(Graph):
     bin_path: Path | None = None
     bin_size: int = 0
     check_bin: BinCheck | None = None
+    external_files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         """One line: the name, the number of layers, the first inputs and outputs as they are declared."""

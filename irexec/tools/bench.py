@@ -96,7 +96,7 @@ def bench(
     """Measure a model.
 
     Args:
-        path: the .xml.
+        path: the .xml or .onnx.
         sources: where the inputs come from; all are random without any.
         options: how it is measured.
         notify: called with what the user might not expect.

@@ -30,7 +30,7 @@ class Job:
 
     Attributes:
         engine: of LOADERS.
-        model: the .xml; for onnxruntime the .onnx.
+        model: the .xml or .onnx; for onnxruntime the .onnx.
         inputs: a .npz with an array for each input, by the name that the engine knows it by.
         bin: the weights of an .xml; None for those beside it.
         threads: None is the engine's own default.

@@ -22,7 +22,7 @@ from irexec.runtime.weights import WeightsMode
 from irexec.tools.array_files import open_arrays
 from irexec.tools.dump import tensor_names, write_dump
 from irexec.tools.images import ImageOptions
-from irexec.tools.input_sources import InputSource, files_read, input_arrays
+from irexec.tools.input_sources import InputSource, external_files, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
 from irexec.tools.run_options import SessionOptions
@@ -125,7 +125,7 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     """Run a model once and give, write and compare whatever ``options`` ask for.
 
     Args:
-        path: the .xml.
+        path: the .xml or .onnx.
         sources: where the inputs come from.
         options: what is asked for.
         messages: takes notes and warnings.
@@ -139,6 +139,7 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, options)
+    check_outputs(options.output, options.dump_folder, external_files(model))
     compiled = CompiledModel(
         model,
         threads=options.threads,

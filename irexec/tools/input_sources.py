@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
-from irexec.analysis.model import Port, expected, find_port
+from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, OpError
@@ -122,9 +122,14 @@ def sample_inputs(
 def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
     """Every file that is read, with what it is: none of them may be overwritten."""
     files = {path: "the model"}
-    if weights or Path(path).name:
+    if weights or (Path(path).name and Path(path).suffix.lower() != ".onnx"):
         files[weights or str(Path(path).with_suffix(".bin"))] = "the model's weights"
     return files | {source.path: "an input" for source in sources if source.path is not None}
+
+
+def external_files(model: Model) -> dict[str, str]:
+    """The files that are known only when the model is read, with what they are: none of them may be overwritten either."""
+    return {str(path): "the model's external data" for path in model.external_files}
 
 
 def _order(source: InputSource, files: Mapping[InputSource, ArrayFile]) -> int:

@@ -23,7 +23,7 @@ def plan(
     """Compile a model and describe what would run.
 
     Args:
-        path: the .xml.
+        path: the .xml or .onnx.
         weights: the .bin; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for inputs of
             any shape.

@@ -14,7 +14,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, sorted_rows, static_rows
 from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
-from irexec.tools.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import Shapes, reshape
 from irexec.tools.trace import check_trace, write_trace
@@ -58,7 +58,7 @@ def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, 
     """Run a model several times and measure every step.
 
     Args:
-        path: the .xml.
+        path: the .xml or .onnx.
         sources: where the inputs come from; all are random without any.
         options: how it is run.
         notify: called with what the user might not expect.
@@ -71,6 +71,8 @@ def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, 
     if options.trace is not None:
         check_trace(options.trace, files_read(path, options.weights, sources))
     model = read_model(path, options.weights, mmap=options.mmap)
+    if options.trace is not None:
+        check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
     compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
     inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from irexec.analysis.validate import validate
 from irexec.api import read_model
-from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 
@@ -46,17 +46,17 @@ class Report:
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """The files of the given paths in their order: each folder stands for every .xml in it and in its folders.
+    """The files of the given paths in their order: each folder stands for every .xml and .onnx in it and in its folders.
 
     Raises:
-        InputError: a folder contains no .xml.
+        InputError: a folder contains no model.
     """
     files: list[str] = []
     for path in paths:
         if path != STDIN and Path(path).is_dir():
-            inside = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() == ".xml" and file.is_file())
+            inside = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in (".xml", ".onnx") and file.is_file())
             if not inside:
-                raise InputError(f"{path}: the folder contains no .xml")
+                raise InputError(f"{path}: the folder contains no .xml or .onnx")
             files += map(str, inside)
         else:
             files.append(path)
@@ -100,5 +100,5 @@ def reports(files: Sequence[str], *, mmap: bool = True, weights: bool = False, i
     for path in files:
         try:
             yield report(path, mmap=mmap, weights=weights, ignore=ignore)
-        except (ModelError, UnsupportedError) as error:
+        except (ConversionError, ModelError, UnsupportedError) as error:
             yield Report(path, (), error=str(error))

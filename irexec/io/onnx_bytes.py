@@ -1,0 +1,37 @@
+"""Telling an ONNX model from an IR by its first bytes, without reading it: no XML document begins as a protobuf message does."""
+
+from __future__ import annotations
+
+# The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before them.
+_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+_GRAPH = 7
+_LOOKED_AT = 1 << 16
+
+
+def is_onnx(data: bytes | bytearray | memoryview) -> bool:
+    """Whether bytes begin as an ONNX model: with fields of a ModelProto one after the other, up to the graph.
+
+    What is behind the beginning of the graph, or behind the first 64 KiB, is not looked at: a damaged model is still one.
+    """
+    head = bytes(data[:_LOOKED_AT])
+    position = 0
+    while position < len(head):
+        tag, position = _integer(head, position)
+        number, wire = tag >> 3, tag & 7
+        if _FIELDS.get(number) != wire:
+            return False
+        if number == _GRAPH:
+            return True
+        value, position = _integer(head, position)
+        position += value if wire == 2 else 0
+    return position > len(head)
+
+
+def _integer(data: bytes, position: int) -> tuple[int, int]:
+    """An integer as protobuf writes it, 7 bits in each byte, and the position behind it, which is behind the end if it has no end."""
+    value = 0
+    for i, byte in enumerate(data[position : position + 10]):
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, position + i + 1
+    return value, len(data) + 1
