@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from irexec.errors import (
     ConversionError,
     ConversionWarning,
+    EngineError,
     InputError,
     IrexecError,
     ModelError,
@@ -72,6 +73,7 @@ __all__ = [
     "ConversionWarning",
     "Dim",
     "Element",
+    "EngineError",
     "Finding",
     "InputError",
     "IrexecError",

@@ -4,6 +4,7 @@
 
     IrexecError
       ModelError          malformed XML or .bin: file, line, layer id and name
+        EngineError       another runtime refuses a model, or ends while it runs it
       UnsupportedError    a type, version or element type that is not implemented
       OpError             what a rule or kernel objects to; it does not know where it is
         RangeError        a value of the right type that is outside of what is allowed
@@ -30,6 +31,20 @@ class IrexecError(Exception):
 
 class ModelError(IrexecError):
     """A file that is not a readable IR, or a graph that is not a valid one."""
+
+
+class EngineError(ModelError):
+    """Another runtime refuses a model or its inputs, or its process ended while it ran it.
+
+    Attributes:
+        engine: the runtime.
+        exit_code: with which its process ended, negative for the number of a signal; None where it said what is wrong.
+    """
+
+    def __init__(self, message: str, *, engine: str = "", exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.engine = engine
+        self.exit_code = exit_code
 
 
 class UnsupportedError(IrexecError):

@@ -48,8 +48,8 @@ _ONLY = {
     "openvino": ("irexec/tools/engines.py",),
     "google": ("converters/onnx/",),
 }
-# What imports converters: one command and what reads models, when they are called.
-_USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py")
+# What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
+_USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/runtimes/onnx_file.py")
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
 _FILES = sorted([*(_ROOT / "irexec").rglob("*.py"), *(_ROOT / "converters").rglob("*.py")])
 

@@ -56,6 +56,15 @@ def open_reference(path: str | Path) -> OnnxReference:
     return _open("onnxruntime", path, _by_onnxruntime)
 
 
+def open_evaluator(path: str | Path) -> OnnxReference:
+    """The model, run by onnx.reference.
+
+    Raises:
+        ConversionError: that does not accept the model.
+    """
+    return _open("onnx.reference", path, _by_onnx)
+
+
 def _open(name: str, path: str | Path, opened: Callable[[str], OnnxReference]) -> OnnxReference:
     try:
         return opened(str(path))

@@ -117,18 +117,29 @@ def serve(job: Job, asked: IO[str], answer: Callable[[Any], None]) -> None:
     answer({"peak_bytes": peak_bytes()})
 
 
-def main(text: str) -> None:
-    """Serve the job that the text describes; what an engine itself prints goes to stderr."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+def answers() -> Callable[[Any], None]:
+    """What writes a document to standard output, to which from now on nothing else goes: what an engine prints goes to stderr."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
     def answer(document: Any) -> None:
-        answers.write(json.dumps(document) + "\n")
-        answers.flush()
+        output.write(json.dumps(document) + "\n")
+        output.flush()
 
+    return answer
+
+
+def main(text: str) -> None:
+    """Serve the job that the text describes."""
+    answer = answers()
     try:
         serve(Job(**json.loads(text)), sys.stdin, answer)
     except Exception as error:
         # Engines raise errors of their own, without a common base.
-        answer({"error": type(error).__name__, "message": str(error)})
+        answer(failure(error))
         sys.exit(1)
+
+
+def failure(error: Exception) -> dict[str, str]:
+    """The document that tells of an error."""
+    return {"error": type(error).__name__, "message": str(error)}

@@ -1,0 +1,123 @@
+"""A process of irexec's own that is asked by lines of text and answers by lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from irexec import errors
+from irexec.errors import EngineError, IrexecError, RunTimeoutError
+
+# The process finds the same modules as this one, wherever it was started.
+_PROGRAM = "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
+
+
+class LineProcess:
+    """A process that runs ``main`` of a module.
+
+    Args:
+        module: whose ``main`` it calls.
+        arguments: of ``main``.
+        name: what messages call it.
+        prepare: called in the new process before anything else, where the system can do that.
+    """
+
+    def __init__(self, module: str, *arguments: str, name: str, prepare: Callable[[], None] | None = None) -> None:
+        self._name = name
+        command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=prepare
+        )
+        self._timed_out = False
+
+    def ask(self, text: str) -> None:
+        """Send a line."""
+        if self._process.stdin is None:
+            raise AssertionError("the process was started with a pipe")
+        try:
+            self._process.stdin.write(f"{text}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            # Its last answer says why it ended.
+            return
+
+    def answer(self, what: str, timeout: float | None = None) -> Any:
+        """The next document that the process gives.
+
+        Args:
+            what: the model that it was given, for messages.
+            timeout: seconds after which the process is ended; None for any.
+
+        Raises:
+            IrexecError: irexec refuses the model.
+            EngineError: another engine does, or the process ended.
+            RunTimeoutError: the answer took too long.
+        """
+        line = self._line(timeout)
+        if self._timed_out:
+            raise RunTimeoutError(f"{self._name} took longer than {timeout:g} s for {what}", seconds=timeout or 0)
+        if not line:
+            code = self._process.wait()
+            raise EngineError(f"the process of {self._name} ended with exit code {code}", engine=self._name, exit_code=code)
+        document = json.loads(line)
+        if isinstance(document, dict) and "error" in document:
+            raise self._error(document["error"], document["message"], what)
+        return document
+
+    def _line(self, timeout: float | None) -> str:
+        if self._process.stdout is None:
+            return ""
+        timer = threading.Timer(timeout, self._end_late) if timeout is not None else None
+        if timer is not None:
+            timer.start()
+        try:
+            return self._process.stdout.readline()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _end_late(self) -> None:
+        self._timed_out = True
+        self._process.kill()
+
+    def _error(self, kind: str, message: str, what: str) -> IrexecError:
+        found = getattr(errors, kind, None)
+        if isinstance(found, type) and issubclass(found, IrexecError) and found is not EngineError:
+            return found(message)
+        return EngineError(f"{self._name} cannot run {what}: {said_by_engine(message) or kind}", engine=self._name)
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        if self._process.stdin is not None:
+            _close(self._process.stdin)
+
+    def wait(self) -> None:
+        """Until the process has ended by itself."""
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                _close(pipe)
+
+
+def said_by_engine(message: str) -> str:
+    """What an engine says in one line, without the places in its own source that OpenVINO writes before it."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]
+    return " ".join(said or lines)
+
+
+def _close(pipe: Any) -> None:
+    try:
+        pipe.close()
+    except BrokenPipeError:
+        # What was still to be written does not matter any more.
+        return

@@ -1,0 +1,72 @@
+"""Runtimes behind one interface: irexec, its reference kernels, OpenVINO, ONNX Runtime and the reference evaluator of onnx."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from irexec.analysis.model import Model
+from irexec.errors import InputError, UnsupportedError
+from irexec.tools.runtimes.process import Worker
+from irexec.tools.runtimes.runtime import Arrays, Runtime
+
+RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
+"""The names of the runtimes; "reference" is irexec with its reference kernels, "onnx" the reference evaluator of the package onnx."""
+
+_PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
+
+__all__ = ["RUNTIMES", "Arrays", "Runtime", "Worker", "open_runtime", "require_runtime"]
+
+
+def require_runtime(name: str) -> None:
+    """Raise unless a runtime can be used.
+
+    Raises:
+        InputError: there is no runtime of that name.
+        UnsupportedError: its package is not installed.
+    """
+    if name not in RUNTIMES:
+        raise InputError(f"there is no runtime {name!r}, expected one of {', '.join(RUNTIMES)}")
+    package = _PACKAGES.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise UnsupportedError(f"the runtime {name} needs the package {package} (pip install {package}), which is not installed")
+
+
+def open_runtime(
+    name: str,
+    model: Model,
+    *,
+    threads: int | None = None,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+    worker: Worker | None = None,
+) -> Runtime:
+    """A model in a runtime; close it, or use it in a ``with``.
+
+    Args:
+        name: of RUNTIMES.
+        model: what it runs; the last two run the .onnx file that it came from.
+        threads: how many threads it uses; its own default unless given.
+        max_memory: bytes that irexec may hold; see compile_model.
+        timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx, which runs in
+            this process.
+        worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless given.
+
+    Raises:
+        InputError: there is no such runtime, or the model did not come from the kind of file that it runs.
+        UnsupportedError: its package is not installed, or irexec does not run the model.
+        ModelError, NodeError: the model cannot be run.
+    """
+    require_runtime(name)
+    if name in ("irexec", "reference"):
+        from irexec.tools.runtimes.own import OwnRuntime
+
+        return OwnRuntime(name, model, threads=threads, max_memory=max_memory, timeout=timeout)
+    if name == "openvino":
+        from irexec.tools.runtimes.openvino import OpenVINORuntime
+
+        return OpenVINORuntime(model, threads=threads, timeout=timeout, worker=worker)
+    from irexec.tools.runtimes.onnx_file import OnnxReferenceRuntime, OnnxRuntime
+
+    if name == "onnxruntime":
+        return OnnxRuntime(model, threads=threads, timeout=timeout, worker=worker)
+    return OnnxReferenceRuntime(model)

@@ -1,0 +1,85 @@
+"""OpenVINO's CPU plugin, in a process of its own; intermediate values are Results of a copy of the model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import save_model
+from irexec.errors import EngineError, InputError
+from irexec.ir.graph import Value
+from irexec.runtime.inputs import bind_inputs
+from irexec.tools.engines import Job
+from irexec.tools.runtimes.process import Worker
+from irexec.tools.runtimes.results import Observed, observed
+from irexec.tools.runtimes.runtime import Arrays, Runtime, in_carrier
+
+# As written, as far as the plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
+_PROPERTIES = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "EXECUTION_MODE_HINT": "ACCURACY",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    "KV_CACHE_PRECISION": "f32",
+    "LP_TRANSFORMS_MODE": "NO",
+}
+
+
+class OpenVINORuntime(Runtime):
+    """A model in OpenVINO. Each call of ``run_all`` compiles a copy that gives the values: the more values at once, the better.
+
+    A copy from which intermediate values are taken is fused less than the model itself.
+
+    Args:
+        model: what it runs, as written by irexec.
+        threads: of the plugin.
+        worker: the process; one of its own unless given.
+        timeout: seconds that a call may take, where the process is its own.
+    """
+
+    def __init__(self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None) -> None:
+        super().__init__("openvino", model)
+        self._threads = threads
+        self._worker, self._is_shared = worker or Worker("openvino", timeout), worker is not None
+        self._facts = infer_shapes(model, tolerant=True).facts
+
+    @property
+    def version(self) -> str:
+        """That of the package openvino."""
+        return self._worker.version
+
+    def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        """See Runtime."""
+        elements = [None if value not in self._facts else self._facts[value].element for value in values]
+        asked = list(dict.fromkeys(values))
+        made = observed(self.model, asked, [elements[values.index(value)] for value in asked])
+        feeds = [self._fed(arrays, made) for arrays in runs]
+        what = str(self.model.path or self.model.name or "the model")
+        with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
+            path = Path(folder) / "model.xml"
+            save_model(made.model, path)
+            job = Job("openvino", str(path), "", threads=self._threads, options=dict(_PROPERTIES))
+            outputs = self._worker.run(job, feeds, what)
+        if any(len(given) != len(asked) for given in outputs):
+            raise EngineError(f"openvino gives {len(outputs[0])} of {len(asked)} tensors of {what}", engine="openvino")
+        place = {value: i for i, value in enumerate(asked)}
+        return [[in_carrier(given[place[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
+
+    def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
+        """The inputs by the names and in the types of the copy."""
+        bound = bind_inputs(self.inputs, dict(arrays))
+        if len(bound) != len(made.inputs):
+            raise InputError(f"{len(bound)} inputs for {len(made.inputs)} Parameters")
+        return {
+            name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
+            for name, array, element in zip(made.inputs, bound, made.types, strict=True)
+        }
+
+    def close(self) -> None:
+        """End the process, unless it is shared."""
+        if not self._is_shared:
+            self._worker.close()

@@ -1,0 +1,175 @@
+"""The runtimes behind one interface give the same tensors, and say what they cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irexec import Builder, EngineError, InputError, Model, NodeError, RunTimeoutError, UnsupportedError, read_model
+from irexec.ir.find import find_value
+from irexec.tools.runtimes import RUNTIMES, Worker, open_runtime
+
+X = np.array([[1, -2, 3]], np.float32)
+
+
+def ir() -> Model:
+    """Types that NumPy lacks, a value that is read twice, and a result in the middle."""
+    builder = Builder("m")
+    x = builder.parameter("f32", (1, 3), "x")
+    half = builder.emit("Convert", x, destination_type="bf16", name="half")
+    twice = builder.emit("Add", half, half, name="twice")
+    builder.result(twice)
+    back = builder.emit("Relu", builder.emit("Convert", twice, destination_type="f32", name="back"), name="relu")
+    builder.result(back)
+    return builder.model()
+
+
+def stateful() -> Model:
+    """A sum of all inputs so far."""
+    builder = Builder("m")
+    x = builder.parameter("f32", (2,), "x")
+    start = builder.constant(np.zeros(2, np.float32))
+    old = builder.emit("ReadValue", start, variable_id="sum", variable_shape="2", variable_type="f32", name="old")
+    new = builder.emit("Add", old, x, name="new")
+    builder.emit("Assign", new, variable_id="sum", name="keep")
+    builder.result(new)
+    return builder.model()
+
+
+TEXT = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[1, 3] x) => (float[1, 3] y) { a = Neg (x)
+ b = Relu (a)
+ y = Add (a, b) }
+"""
+
+
+@pytest.fixture
+def onnx_model(tmp_path: Path) -> Model:
+    onnx = pytest.importorskip("onnx")
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    return read_model(path)
+
+
+@pytest.mark.parametrize("name", ["irexec", "reference", "openvino"])
+def test_any_value(name: str) -> None:
+    if name == "openvino":
+        pytest.importorskip("openvino")
+    model = ir()
+    names = ["relu", "half", "twice", "half", "x"]
+    with open_runtime(name, model) as runtime:
+        given = runtime.run({"x": X / 3}, [find_value(model, one) for one in names])
+    # bf16 has eight bits: 1/3 is 0.333984375.
+    half = np.array([[0.333984375, -0.66796875, 1.0]], np.float32)
+    for array, expected in zip(given, (np.maximum(2 * half, 0), half, 2 * half, half, X / 3), strict=True):
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("name", ["irexec", "reference", "openvino"])
+def test_state_goes_from_run_to_run_and_starts_anew(name: str) -> None:
+    if name == "openvino":
+        pytest.importorskip("openvino")
+    model = stateful()
+    values = [find_value(model, "old"), find_value(model, "keep")]
+    runs = [{"x": np.array([1, 2], np.float32)}, {"x": np.array([10, 20], np.float32)}]
+    with open_runtime(name, model) as runtime:
+        for _ in range(2):
+            given = runtime.run_all(runs, values)
+            assert [[array.tolist() for array in run] for run in given] == [[[0, 0], [1, 2]], [[1, 2], [11, 22]]]
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_an_onnx_file(name: str, onnx_model: Model) -> None:
+    if name in ("openvino", "onnxruntime"):
+        pytest.importorskip(name)
+    with open_runtime(name, onnx_model) as runtime:
+        values = [find_value(onnx_model, one) for one in ("b", "a", "y", "x")]
+        assert all(map(runtime.gives, values))
+        given = runtime.run({"x": X}, values)
+    for array, expected in zip(given, (np.maximum(-X, 0), -X, np.maximum(-X, 0) - X, X), strict=True):
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_values_without_a_name_in_the_file_are_not_given(onnx_model: Model) -> None:
+    value = find_value(onnx_model, "a")
+    value.names = []
+    assert not open_runtime("onnx", onnx_model).gives(value)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx"])
+def test_an_ir_is_not_an_onnx_file(name: str) -> None:
+    pytest.importorskip(name)
+    with pytest.raises(InputError, match=f"{name} runs .onnx files only, and the model is an IR"):
+        open_runtime(name, ir())
+
+
+def test_unknown_and_absent_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="there is no runtime 'tensorrt', expected one of irexec, "):
+        open_runtime("tensorrt", ir())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match=r"needs the package openvino \(pip install openvino\), which is not installed"):
+        open_runtime("openvino", ir())
+
+
+def _refused() -> Model:
+    """A model that OpenVINO's plugin refuses: a transposed convolution of one group."""
+    builder = Builder("m")
+    x = builder.parameter("f32", (1, 4, 5, 5), "x")
+    weights = np.ones((1, 4, 3, 3, 3), np.float32)
+    sizes = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    builder.result(builder.emit("Relu", builder.emit("GroupConvolutionBackpropData", x, weights, name="up", **sizes), name="relu"))
+    return builder.model()
+
+
+def test_a_model_that_openvino_refuses_and_then_another_one() -> None:
+    pytest.importorskip("openvino")
+    model, good = _refused(), ir()
+    with Worker("openvino") as worker:
+        with pytest.raises(EngineError, match="openvino cannot run m: could not create a primitive descriptor") as caught:
+            open_runtime("openvino", model, worker=worker).run({"x": np.ones((1, 4, 5, 5), np.float32)}, [find_value(model, "relu")])
+        assert (caught.value.engine, caught.value.exit_code) == ("openvino", None)
+        runtime = open_runtime("openvino", good, worker=worker)
+        assert runtime.run({"x": X}, [find_value(good, "relu")])[0].tolist() == [[2, 0, 6]]
+        assert runtime.version
+
+
+STAND_IN = """
+import os, time
+__version__ = "1"
+class Core:
+    def read_model(self, *files):
+        os._exit(9) if "DIES" in os.environ else time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "error", "message"),
+    [("DIES", EngineError, "the process of openvino ended with exit code 9"), ("HANGS", RunTimeoutError, "openvino took longer than 2 s")],
+)
+def test_a_runtime_that_dies_or_hangs(
+    variable: str, error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "openvino.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(variable, "1")
+    model = ir()
+    with open_runtime("openvino", model, timeout=2) as runtime:
+        for _ in range(2):
+            with pytest.raises(error, match=message):
+                runtime.run({"x": X}, [find_value(model, "relu")])
+
+
+def test_a_layer_that_cannot_be_run_matters_only_to_what_depends_on_it() -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", (1, 3), "x")
+    builder.result(builder.emit("Reshape", builder.emit("Relu", x, name="good"), np.array([1, 3]), special_zero=False, name="bad"))
+    model = builder.model()
+    next(node for node in model.nodes if node.name == "bad").attributes["special_zero"] = "perhaps"
+    with open_runtime("irexec", model) as runtime:
+        assert runtime.run({"x": X}, [find_value(model, "good")])[0].tolist() == [[1, 0, 3]]
+        with pytest.raises(NodeError, match="'bad'"):
+            runtime.run({"x": X}, [find_value(model, "bad")])
