@@ -44,6 +44,9 @@ class Builder:
         self._names: set[str] = set()
         self._result_names: list[tuple[Value, str]] = []
 
+    def __repr__(self) -> str:
+        return f"<Builder {self.graph.name!r}: {len(self.graph.nodes)} layers>"
+
     def parameter(
         self, element: ElementLike, shape: ShapeLike, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None
     ) -> Value:

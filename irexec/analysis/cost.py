@@ -23,6 +23,7 @@ from typing import Any
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.errors import IrexecError
+from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
@@ -41,7 +42,7 @@ _COMPRESSED_BITS = 8
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(Record):
     """What one layer, or several, cost.
 
     Attributes:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irexec.errors import ModelError
+from irexec.html import Record, Records
 from irexec.ir.graph import Graph, Model, Node
 
 _TIME, _ORIGINAL = "execTimeMcs", "originalLayersNames"
 
 
 @dataclass(frozen=True)
-class ExecutedLayer:
+class ExecutedLayer(Record):
     """One layer of an execution graph.
 
     Attributes:
@@ -42,7 +43,7 @@ class ExecutedLayer:
 
 
 @dataclass(frozen=True)
-class TypeTime:
+class TypeTime(Record):
     """How many layers of a type there are, and the time of those that have one."""
 
     type: str
@@ -70,18 +71,18 @@ def refuse_execution_graph(model: Model) -> None:
         raise ModelError(f"{model.path or 'the model'}: {description(model)}; run the model that was compiled instead")
 
 
-def executed_layers(graph: Graph) -> list[ExecutedLayer]:
+def executed_layers(graph: Graph) -> Records[ExecutedLayer]:
     """The layers of an execution graph, in the order in which they are written."""
-    return [_executed(node) for node in graph.nodes]
+    return Records(_executed(node) for node in graph.nodes)
 
 
-def times_by_type(layers: Sequence[ExecutedLayer]) -> list[TypeTime]:
+def times_by_type(layers: Sequence[ExecutedLayer]) -> Records[TypeTime]:
     """The time of each type of layer, the longest first."""
     by_type: dict[str, list[float]] = {}
     for layer in layers:
         by_type.setdefault(layer.type, []).append(layer.microseconds or 0.0)
     lines = [TypeTime(type, len(times), sum(times)) for type, times in by_type.items()]
-    return sorted(lines, key=lambda line: -line.microseconds)
+    return Records(sorted(lines, key=lambda line: -line.microseconds))
 
 
 def _executed(node: Node) -> ExecutedLayer:

@@ -15,12 +15,12 @@ from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
-from irexec.ir.findings import Finding, in_model
+from irexec.ir.findings import Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
 
 
-def validate(model: Model, *, weights: bool = False, progress: Callable[[float], None] | None = None) -> list[Finding]:
+def validate(model: Model, *, weights: bool = False, progress: Callable[[float], None] | None = None) -> Findings:
     """All findings about a model, by XML line.
 
     Args:
@@ -29,14 +29,14 @@ def validate(model: Model, *, weights: bool = False, progress: Callable[[float],
         progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
 
     Returns:
-        The findings. An execution graph gives one that says so, and nothing else of it is checked.
+        The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
 
     Raises:
         InputError: it is not a model.
     """
     check_model(model)
     if is_execution_graph(model):
-        return [in_model(codes.EXECUTION_GRAPH, description(model))]
+        return Findings([in_model(codes.EXECUTION_GRAPH, description(model))])
     with collection_paused():
         inference = _infer_all(model)
         findings = [finding for graph in graphs(model) for finding in graph.problems]
@@ -47,7 +47,7 @@ def validate(model: Model, *, weights: bool = False, progress: Callable[[float],
             advance(part)
     if weights:
         findings += value_findings(model, findings)
-    return sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0))
+    return Findings(sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0)))
 
 
 def _infer_all(model: Model) -> Inference:

@@ -15,11 +15,12 @@ from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
+from irexec.html import ROWS, Column, Html, Record, display, element, sections, table
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepRow:
     """One step.
 
@@ -48,9 +49,16 @@ class StepRow:
         """The order as text, such as "0231"; empty for C order."""
         return "" if self.order is None else "".join(map(str, self.order))
 
+    def __repr__(self) -> str:
+        number, layers, *parts = cells(self)
+        return f"<StepRow {number} {layers!r}: {', '.join(filter(None, parts))}>"
+
+    def _repr_html_(self) -> str:
+        return display(None, _steps_table([self]))
+
 
 @dataclass(frozen=True)
-class Reason:
+class Reason(Record):
     """Why a pass left some operations as they are, and the layers in question."""
 
     pass_name: str
@@ -108,6 +116,18 @@ class PlanReport:
 
     def __str__(self) -> str:
         return "\n".join([*aligned(HEADERS, [cells(row) for row in self.steps], RIGHT), "", *totals(self)])
+
+    def _repr_html_(self) -> str:
+        lines = [element("p", line) for line in totals(self)]
+        reasons = [(reason.pass_name, reason.reason, len(reason.layers)) for reason in self.reasons()]
+        left = table(["pass", "reason", Column("layers", is_number=True)], reasons, limit=ROWS)
+        parts = [("steps", _steps_table(self.steps))] + ([("why passes left layers as they are", left)] if reasons else [])
+        return display(f"plan of {self.name or 'the model'}", lines, sections(*parts))
+
+
+def _steps_table(steps: Sequence[StepRow]) -> Html:
+    columns = [Column(title, is_number=i in RIGHT) for i, title in enumerate(HEADERS)]
+    return table(columns, [cells(row) for row in steps], limit=ROWS, hide_empty=True)
 
 
 HEADERS = ("step", "layers", "operation", "algorithm", "layout", "output", "size")

@@ -3,13 +3,17 @@
 from irexec.html.charts import bar, bars, histogram
 from irexec.html.markup import Content, Html, element, escaped, joined
 from irexec.html.page import data, display, page
+from irexec.html.records import ROWS, Record, Records, record, records
 from irexec.html.tables import Amount, Column, definitions, sections, table
 
 __all__ = [
+    "ROWS",
     "Amount",
     "Column",
     "Content",
     "Html",
+    "Record",
+    "Records",
     "bar",
     "bars",
     "data",
@@ -20,6 +24,8 @@ __all__ = [
     "histogram",
     "joined",
     "page",
+    "record",
+    "records",
     "sections",
     "table",
 ]

@@ -45,7 +45,7 @@ def bars(
         caption, limit: as for ``table``.
     """
     highest = max((value for _, value, _ in rows), default=0.0)
-    columns: list[Column | str] = [Column(titles[0], is_code=True), Column(titles[1], is_number=True), ""]
+    columns = [Column(titles[0], is_code=True), Column(titles[1], is_number=True), ""]
     cells = [(label, text, bar(value / highest if highest > 0 else 0.0, f"{label}: {text}")) for label, value, text in rows]
     return table(columns, cells, caption=caption, limit=limit, class_="bars")
 

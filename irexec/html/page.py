@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from irexec.html.markup import Content, Html, element, joined
@@ -58,4 +57,7 @@ def data(id: str, document: Any) -> Html:
 @cache
 def style(name: str) -> Html:
     """A style sheet of this package: "base" for what is shown anywhere, "page" for pages."""
+    # Imported here since most programs show nothing.
+    from importlib.resources import files
+
     return Html((files("irexec.html") / f"{name}.css").read_text("utf-8"))

@@ -35,7 +35,7 @@ class Column:
 
 
 def table(
-    columns: Sequence[Column | str],
+    columns: Sequence[object],
     rows: Iterable[Sequence[Content]],
     *,
     caption: Content = None,
@@ -46,14 +46,14 @@ def table(
     """A table.
 
     Args:
-        columns: a text is the title of a column of text.
+        columns: each a Column, or the title of a column of text.
         rows: their cells, each any Content or an ``Amount``.
         caption: what is in the table.
         limit: how many rows are shown at most; a last row says how many more there are.
         hide_empty: leave out columns that are empty (None or "") in every row.
         class_: of the table.
     """
-    all_columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+    all_columns = [column if isinstance(column, Column) else Column(str(column)) for column in columns]
     all_rows = list(rows)
     shown = all_rows if limit is None else all_rows[:limit]
     used = [i for i in range(len(all_columns)) if not hide_empty or any(not _is_empty(row[i]) for row in shown)]

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from irexec.html import Record
+
 Severity = Literal["error", "warning", "info"]
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(Record):
     """What is known of one code.
 
     Attributes:

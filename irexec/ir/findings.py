@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from irexec.html import Column, Content, Html, Record, Records, display, element, table
 from irexec.ir.codes import CODES, Severity
 from irexec.messages import sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Record):
     """One thing that is wrong, or unusual, in a model.
 
     Attributes:
@@ -42,6 +45,13 @@ class Finding:
         layer = "" if self.layer_name is None else f"layer {number}{self.layer_name!r}{kind}"
         return ", ".join(part for part in (file, line, layer) if part)
 
+    def __repr__(self) -> str:
+        place = self.at()
+        return f"<Finding {self.code} {self.severity}{f', {place}' if place else ''}: {self.message}>"
+
+    def _repr_html_(self) -> str:
+        return display(None, findings_table([self]))
+
     def as_dict(self) -> dict[str, Any]:
         """The finding as the JSON format has it."""
         return asdict(self)
@@ -50,3 +60,35 @@ class Finding:
 def in_model(code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
     """A finding that belongs to no layer."""
     return Finding(code, CODES[code].severity, None, None, None, port, line, message)
+
+
+class Findings(Records[Finding]):
+    """The findings about a model: a list that displays in a notebook as a table."""
+
+    def _repr_html_(self) -> str:
+        return display(count_text(self), findings_table(self, limit=200))
+
+
+def count_text(findings: Iterable[Finding]) -> str:
+    """How many findings there are of each severity: "2 errors, 1 warning"."""
+    counts = Counter(finding.severity for finding in findings)
+    parts = [f"{counts[name]:,} {name}{'s' if counts[name] > 1 and name != 'info' else ''}" for name in _SEVERITIES if counts[name]]
+    return ", ".join(parts) or "no findings"
+
+
+def findings_table(findings: Sequence[Finding], *, limit: int | None = None) -> Html:
+    """The findings as a table; the meaning of a code is shown where the pointer rests on it."""
+    if not findings:
+        return Html()
+    columns = [Column("line", is_number=True), "severity", "code", "layer", Column("port", is_number=True), "finding"]
+    return table(columns, [_cells(finding) for finding in findings], limit=limit, hide_empty=True)
+
+
+def _cells(finding: Finding) -> list[Content]:
+    name = "" if finding.layer_name is None else f"{finding.layer_id} {finding.layer_name} ({finding.layer_type})"
+    meaning = CODES[finding.code].meaning if finding.code in CODES else None
+    severity = element("span", finding.severity, class_=finding.severity)
+    return [finding.line, severity, element("abbr", finding.code, title=meaning), name, finding.port, finding.message]
+
+
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from irexec.html import display
 from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant
+from irexec.ir.display import layer_details, layers_table
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 
@@ -141,6 +143,11 @@ class Node:
     def __repr__(self) -> str:
         return f"<Node {self.id} {self.name!r} {self.type}>"
 
+    def _repr_html_(self) -> str:
+        sources = ["nothing" if value is None else _place(value) for value in self.inputs]
+        names = [", ".join(value.names) for value in self.outputs]
+        return display(f"{self.name} ({self.type})", layer_details(self, sources, names))
+
 
 @dataclass(eq=False, repr=False)
 class Graph:
@@ -200,6 +207,9 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers>"
+
+    def _repr_html_(self) -> str:
+        return display(f"{self.name or type(self).__name__}: {len(self.nodes):,} layers", layers_table(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +289,11 @@ class Model(Graph):
         inputs = [_declared(node, value) for node in self.parameters for value in node.outputs[:1]]
         outputs = [_declared(value.node, value) for node in self.results for value in node.inputs[:1] if value is not None]
         return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers, {_first(inputs)} -> {_first(outputs)}>"
+
+
+def _place(value: Value) -> str:
+    """A value as "layer" or, where that has several outputs, "layer:index"."""
+    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
 
 
 def _declared(node: Node, value: Value) -> str:

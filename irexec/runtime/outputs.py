@@ -8,6 +8,8 @@ import numpy as np
 
 from irexec.analysis.model import Port, expected
 from irexec.errors import InputError
+from irexec.html import display
+from irexec.runtime.array_display import arrays_table, arrays_text
 
 
 class UnknownOutputError(InputError, KeyError):
@@ -47,5 +49,7 @@ class Outputs(Mapping[str, np.ndarray]):
         return len(self._arrays)
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name!r}: {array.dtype}{list(array.shape)}" for name, array in self.items())
-        return f"Outputs({inside})"
+        return f"Outputs({arrays_text(self.items())})"
+
+    def _repr_html_(self) -> str:
+        return display(f"{len(self):,} output{'' if len(self) == 1 else 's'}", arrays_table(self.items()))

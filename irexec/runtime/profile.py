@@ -12,6 +12,8 @@ import numpy as np
 from irexec.analysis.cost import Cost, Costs, has_macs
 from irexec.analysis.text_table import aligned, metric
 from irexec.compile.steps import Plan, Step
+from irexec.html import ROWS, Column, Html, bar, display, element, sections
+from irexec.html import table as html_table
 from irexec.ir.graph import Node
 from irexec.runtime.execute import Observer
 
@@ -63,7 +65,7 @@ class _Recorder:
         self._index += 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProfileRow:
     """The time and the cost of a step, of a layer, or of all steps of a type.
 
@@ -93,6 +95,14 @@ class ProfileRow:
         if not self.macs or not self.milliseconds:
             return None
         return 2 * self.macs / (self.milliseconds * 1e6)
+
+    def __repr__(self) -> str:
+        more = f" +{len(self.layers) - 1}" if len(self.layers) > 1 else ""
+        parts = [f"{title} {cell(self)}" for title, cell in columns("step") if title in _NUMBERS and cell(self)]
+        return f"<ProfileRow {self.name!r}{more} {self.type}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        return display(None, rows_table([self], "step"))
 
 
 @dataclass(frozen=True)
@@ -133,23 +143,28 @@ class Profile:
     def __str__(self) -> str:
         return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
 
+    def _repr_html_(self) -> str:
+        shown = [element("p", line) for line in totals(self)]
+        tables = [rows_table(self.rows(by, "time"), by) for by in ("type", "step", "layer")]
+        return display("profile", shown, sections(*zip(("by type", "by step", "by layer"), tables, strict=True)))
 
-Column = Callable[[ProfileRow], str]
 
-_NAME: dict[Grouping, tuple[str, Column]] = {
+CellText = Callable[[ProfileRow], str]
+
+_NAME: dict[Grouping, tuple[str, CellText]] = {
     "step": ("layers", lambda row: row.name + (f" +{len(row.layers) - 1}" if len(row.layers) > 1 else "")),
     "layer": ("layer", lambda row: row.name),
     "type": ("operation", lambda row: row.name),
 }
-_PARAMETERS: tuple[str, Column] = ("params", lambda row: metric(row.parameters or None))
-_FURTHER: dict[Grouping, tuple[tuple[str, Column], ...]] = {
+_PARAMETERS: tuple[str, CellText] = ("params", lambda row: metric(row.parameters or None))
+_FURTHER: dict[Grouping, tuple[tuple[str, CellText], ...]] = {
     "step": (("operation", lambda row: row.type), ("algorithm", lambda row: row.algorithm or "")),
     "layer": (("operation", lambda row: row.type), _PARAMETERS),
     "type": (("layers", lambda row: str(len(row.layers))), _PARAMETERS),
 }
 
 
-def columns(by: Grouping) -> list[tuple[str, Column]]:
+def columns(by: Grouping) -> list[tuple[str, CellText]]:
     """The columns of a table of rows: each its title, and its cell of a row."""
     return [
         ("ms", lambda row: "" if row.milliseconds is None else f"{row.milliseconds:.3f}"),
@@ -167,6 +182,18 @@ def table(rows: Sequence[ProfileRow], by: Grouping) -> tuple[list[str], list[lis
     chosen = columns(by)
     numbers = [i for i, (title, _) in enumerate(chosen) if title in _NUMBERS or (title == "layers" and by == "type")]
     return [title for title, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows], numbers
+
+
+def rows_table(rows: Sequence[ProfileRow], by: Grouping, limit: int | None = ROWS) -> Html:
+    """The same table as HTML, with a bar for the share of the time."""
+    chosen = columns(by)
+    titles = [Column(title, is_number=title in _NUMBERS or (title == "layers" and by == "type")) for title, _ in chosen]
+    cells = [[*(cell(row) for _, cell in chosen), _share_bar(row)] for row in rows]
+    return html_table([*titles, ""], cells, limit=limit, hide_empty=True)
+
+
+def _share_bar(row: ProfileRow) -> Html | None:
+    return None if row.share is None else bar(row.share, f"{row.share:.1%} of the time")
 
 
 _NUMBERS = ("ms", "share", "MACs", "GFLOP/s", "bytes", "params")

@@ -11,7 +11,7 @@ import numpy as np
 from irexec.analysis import version_10
 from irexec.analysis.cost import Costs
 from irexec.analysis.execution_graph import refuse_execution_graph
-from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports
+from irexec.analysis.model import Model, Port, brief, check_model, find_port, input_ports, output_ports, ports_table
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
@@ -20,12 +20,14 @@ from irexec.compile.plan import Compilation, plan
 from irexec.compile.plan_report import PlanReport, describe_plan
 from irexec.compile.steps import Plan
 from irexec.errors import InputError, ModelError, OpError
+from irexec.html import definitions, display
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
+from irexec.runtime.array_display import arrays_table
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
@@ -92,6 +94,11 @@ class CompiledModel:
 
     def __repr__(self) -> str:
         return f"<CompiledModel {self.model.name!r}: {brief(self.inputs)} -> {brief(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        general = {"layers": f"{len(self.model.nodes):,}", "threads": str(self.threads), "variables": ", ".join(self._variables)}
+        ports = ports_table({"input": self.inputs, "output": self.outputs})
+        return display(f"{self.model.name or 'model'}, compiled", definitions(general), ports)
 
     def __call__(self, inputs: Inputs = None, *, allow_cast: bool = False) -> Outputs:
         """Run on the inputs: a mapping by name or position, a sequence, or one array.
@@ -253,6 +260,9 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session of {self._compiled.model.name!r}: variables {', '.join(map(repr, self.variables)) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        return display(f"session of {self._compiled.model.name or 'a model'}", arrays_table(self.variables.items()))
 
     def reset(self) -> None:
         """Back to the state before the first run."""

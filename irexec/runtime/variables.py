@@ -10,7 +10,9 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.errors import InputError
+from irexec.html import display
 from irexec.ir.graph import Graph
+from irexec.runtime.array_display import arrays_table, arrays_text
 from irexec.runtime.inputs import checked
 
 
@@ -50,7 +52,10 @@ class VariableStates(MutableMapping[str, np.ndarray]):
         return len(self.arrays)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.arrays!r})"
+        return f"{type(self).__name__}({arrays_text(self.items())})"
+
+    def _repr_html_(self) -> str:
+        return display("variables" if self else "no variables yet", arrays_table(self.items()))
 
 
 def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:

@@ -15,6 +15,7 @@ from irexec.analysis.model import Port
 from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
+from irexec.html import Record
 from irexec.tools.array_files import write_npz
 from irexec.tools.engine_process import EngineProcess, Measured, take_turns
 from irexec.tools.engines import Job
@@ -43,7 +44,7 @@ class BenchOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class EngineResult:
+class EngineResult(Record):
     """The figures of one engine, times in milliseconds.
 
     Attributes:
@@ -70,7 +71,7 @@ class EngineResult:
 
 
 @dataclass(frozen=True)
-class BenchReport:
+class BenchReport(Record):
     """What was measured.
 
     Attributes:

@@ -15,8 +15,10 @@ from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, NodeError
+from irexec.html import display, record, records
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
+from irexec.runtime.array_display import arrays_table, arrays_text
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.array_files import open_arrays
@@ -62,7 +64,7 @@ class InferOptions(SessionOptions):
     labels: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InferReport:
     """What came of a run.
 
@@ -77,6 +79,16 @@ class InferReport:
     predictions: tuple[Prediction, ...] | None = None
     comparison: Comparison | None = None
     dumped: int | None = None
+
+    def __repr__(self) -> str:
+        agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
+        return f"<InferReport {arrays_text(self.tensors.items())}{agreement}>"
+
+    def _repr_html_(self) -> str:
+        parts = [records(self.predictions or (), caption="most probable classes")]
+        if self.comparison is not None:
+            parts.append(record(self.comparison))
+        return display("results", arrays_table(self.tensors.items()), parts)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from irexec.analysis.model import Model, Port, output_ports
+from irexec.analysis.model import Model, Port, brief, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
+from irexec.analysis.text_table import amount
+from irexec.html import Record, Records
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.tools.operations import unsupported
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Record):
     """A model at a glance.
 
     Attributes:
@@ -37,9 +39,13 @@ class Summary:
     ops: dict[str, int]
     unsupported: list[str]
 
+    def __repr__(self) -> str:
+        ports = f"{brief(self.inputs)} -> {brief(self.outputs)}"
+        return f"<Summary {self.name!r}: {self.layers} layers, {self.constants} constants of {amount(self.weight_bytes)}, {ports}>"
 
-@dataclass(frozen=True)
-class LayerLine:
+
+@dataclass(frozen=True, repr=False)
+class LayerLine(Record):
     """One layer.
 
     Attributes:
@@ -69,9 +75,13 @@ class LayerLine:
     attributes: dict[str, str]
     line: int | None
 
+    def __repr__(self) -> str:
+        line = "" if self.line is None else f", line {self.line}"
+        return f"<LayerLine {self.id} {self.path + self.name!r} {self.type}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}{line}>"
+
 
 @dataclass(frozen=True)
-class Edge:
+class Edge(Record):
     """An edge as the file has it: ids of layers, which count in each body anew, and of ports."""
 
     path: str
@@ -112,10 +122,10 @@ def written_type(node: Node) -> str:
     return node.spelling or node.type
 
 
-def layers(model: Model) -> list[LayerLine]:
+def layers(model: Model) -> Records[LayerLine]:
     """Every layer, those of bodies after the layer that has them."""
     facts = infer_shapes(model, tolerant=True).facts
-    return [
+    return Records(
         LayerLine(
             id=node.id,
             path=path,
@@ -132,17 +142,17 @@ def layers(model: Model) -> list[LayerLine]:
             line=node.line,
         )
         for path, node in _nodes(model, "")
-    ]
+    )
 
 
-def edges(model: Graph) -> list[Edge]:
+def edges(model: Graph) -> Records[Edge]:
     """Every edge, those of bodies after those of the layer that has them."""
-    return [
+    return Records(
         Edge(path, port.source.node.id, _output_id(port.source), node.id, _input_id(port, index))
         for path, node in _nodes(model, "")
         for index, port in enumerate(node.ports)
         if port.source is not None
-    ]
+    )
 
 
 def _nodes(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:

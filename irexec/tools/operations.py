@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.errors import InputError, UnsupportedError
+from irexec.html import Record, Records
 from irexec.ir.graph import Model
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
 
 @dataclass(frozen=True)
-class OperationLine:
+class OperationLine(Record):
     """One supported version of an operation; ``summary`` is the first line of its docstring."""
 
     type: str
@@ -24,7 +25,7 @@ class OperationLine:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Coverage(Record):
     """How many types and versions OpenVINO has up to an opset, how many of these versions irexec runs, and how many others."""
 
     opset: int
@@ -41,12 +42,12 @@ def coverage() -> Coverage:
     return Coverage(NEWEST_OPSET, len({type for type, _ in known}), len(known), len(run & known), len(run - known))
 
 
-def supported() -> list[OperationLine]:
+def supported() -> Records[OperationLine]:
     """Every operation that irexec runs."""
-    return [_line(definition) for definition in definitions()]
+    return Records(_line(definition) for definition in definitions())
 
 
-def matching(words: tuple[str, ...]) -> list[OperationLine]:
+def matching(words: tuple[str, ...]) -> Records[OperationLine]:
     """The operations whose type contains one of the words, in any letter case; only the type itself where a word is one.
 
     Raises:
@@ -63,7 +64,7 @@ def matching(words: tuple[str, ...]) -> list[OperationLine]:
             offer = f"; similar types are {', '.join(types[type] for type in near)}" if near else ""
             raise InputError(f"there is no operation {word!r}{offer}")
         chosen |= found
-    return [line for line in lines if line.type.lower() in chosen]
+    return Records(line for line in lines if line.type.lower() in chosen)
 
 
 def unsupported(model: Model) -> list[str]:

@@ -11,7 +11,8 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, sorted_rows, static_rows
+from irexec.html import display, element, sections
+from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
 from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
@@ -33,7 +34,7 @@ class ProfileOptions(SessionOptions):
     trace: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaticProfile:
     """What the layers of a model cost.
 
@@ -52,6 +53,16 @@ class StaticProfile:
     def rows(self, by: Grouping, sort: SortKey | None = None) -> list[ProfileRow]:
         """The rows of layers or types, sorted as those of a Profile."""
         return sorted_rows(self.types if by == "type" else self.layers, sort)
+
+    def __repr__(self) -> str:
+        return f"<StaticProfile: {cost_line(self.cost)} in {len(self.layers)} layers>"
+
+    def _repr_html_(self) -> str:
+        tables = sections(*((f"by {by}", rows_table(self.rows(by, "macs"), by)) for by in _GROUPINGS))
+        return display("cost", element("p", cost_line(self.cost)), tables)
+
+
+_GROUPINGS: tuple[Grouping, ...] = ("type", "layer")
 
 
 def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, notify: Notify) -> Profile:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError, ModelError
+from irexec.html import Record, Records
 from irexec.io.regular_files import open_regular
 
 
 @dataclass(frozen=True)
-class TensorLine:
+class TensorLine(Record):
     """One tensor in short; the statistics are None where there is nothing to compute them from."""
 
     name: str
@@ -44,7 +45,7 @@ def describe(name: str, array: np.ndarray) -> TensorLine:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Record):
     """One of the most probable classes of a result.
 
     Attributes:
@@ -79,7 +80,7 @@ def class_axis(shape: Sequence[int]) -> int:
 
 def predictions(
     results: Mapping[str, np.ndarray], count: int, labels: Sequence[str] | None = None, axis: int | None = None
-) -> list[Prediction]:
+) -> Records[Prediction]:
     """The ``count`` classes of the highest scores, at every position of every numeric result.
 
     Args:
@@ -92,7 +93,7 @@ def predictions(
         InputError: a result has no such axis, or more classes than there are labels.
     """
     ranked = {name: array for name, array in results.items() if array.ndim and array.size and array.dtype.kind in "fiu"}
-    return [prediction for name, array in ranked.items() for prediction in _ranked(name, array, count, labels, axis)]
+    return Records(prediction for name, array in ranked.items() for prediction in _ranked(name, array, count, labels, axis))
 
 
 def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> Iterator[Prediction]:
@@ -127,7 +128,7 @@ def read_labels(path: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Record):
     """One tensor against its reference.
 
     Attributes:
@@ -144,7 +145,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Record):
     """Tensors against the arrays of a reference.
 
     Attributes:

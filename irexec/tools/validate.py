@@ -11,13 +11,14 @@ from pathlib import Path
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
+from irexec.html import ROWS, display
 from irexec.ir.codes import CODES
-from irexec.ir.findings import Finding
+from irexec.ir.findings import Finding, count_text, findings_table
 
 STDIN = "-"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What validation says of one file.
 
@@ -43,6 +44,12 @@ class Report:
     def is_clean(self) -> bool:
         """Whether the file was read and nothing but info was found."""
         return self.error is None and not {"error", "warning"} & self.counts.keys()
+
+    def __repr__(self) -> str:
+        return f"<Report {self.path}: {self.error or count_text(self.findings)}>"
+
+    def _repr_html_(self) -> str:
+        return display(f"{self.path}: {self.error or count_text(self.findings)}", findings_table(self.findings, limit=ROWS))
 
 
 def find_files(paths: Sequence[str]) -> list[str]:

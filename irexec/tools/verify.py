@@ -10,6 +10,7 @@ import numpy as np
 
 from irexec.analysis.model import Model, find_port
 from irexec.errors import ConversionError, InputError, OpError
+from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.runtime.session import CompiledModel
 from irexec.tools.input_sources import random_array
@@ -42,7 +43,7 @@ class Reference(Protocol):
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Record):
     """The outcome.
 
     Attributes:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.errors import IrexecError, ModelError
+from irexec.html import Record, Records
 from irexec.ir.constants import Constant, constant_blocks
 from irexec.ir.graph import Graph
 
 
 @dataclass(frozen=True)
-class WeightLine:
+class WeightLine(Record):
     """One constant and its statistics.
 
     Attributes:
@@ -76,7 +77,7 @@ class _Moments:
         self.count = total
 
 
-def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -> list[WeightLine]:
+def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -> Records[WeightLine]:
     """Statistics of every constant of a model and its bodies.
 
     Args:
@@ -86,7 +87,7 @@ def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -
     Raises:
         ModelError: a constant cannot be read; the message says which.
     """
-    found = []
+    found = Records[WeightLine]()
     for node in model.walk():
         if node.constant is None:
             continue

@@ -25,6 +25,7 @@ def check_model(observer: Observer, model: Any, given: Sequence[np.ndarray] | in
     observer.step("validate", lambda: irexec.validate(model), allowed=())
     observer.step("validate --weights", lambda: irexec.validate(model, weights=True), allowed=())
     observer.step("repr", lambda: repr(model), allowed=())
+    observer.step("html", model._repr_html_, allowed=())
     compiled = observer.step("compile", lambda: irexec.compile_model(model, optimize=optimize, threads=1))
     if compiled is not None:
         run(observer, compiled, given)
