@@ -21,7 +21,7 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         render.as_json({"codes": [asdict(row) for row in rows]})
     elif names:
         for number, row in enumerate(rows):
-            render.lines([*([""] if number else []), *_text(row).split("\n")])
+            render.lines([*([""] if number else []), *explanation(row).split("\n")])
     else:
         render.table(("code", "severity", "meaning"), [(row.code, row.severity, row.meaning) for row in rows], sentences=(2,))
 
@@ -35,7 +35,8 @@ def _row(name: str) -> Code:
     return row
 
 
-def _text(row: Code) -> str:
+def explanation(row: Code) -> str:
+    """What a code means, with an example and the repair, in lines that fit the terminal."""
     meaning = _sentence(f"{row.meaning[0].upper()}{row.meaning[1:]}.")
     example = "\n".join(f"  {line}" for line in row.example.split("\n"))
     return f"{row.code} {row.name} ({row.severity})\n{meaning}\n\nExample:\n{example}\n\n{_sentence(f'Repair: {row.repair}')}"

@@ -191,11 +191,21 @@ def as_json(document: dict[str, Any]) -> None:
 
     It is exact, and what a terminal would obey is escaped in it as JSON escapes any character.
     """
-    plain = {"schema": SCHEMA, **_plain(document)}
+    json_document({"schema": SCHEMA, **document})
+
+
+def json_document(document: dict[str, Any]) -> None:
+    """A JSON document of a format that is not irexec's own, written as ``as_json`` writes its own."""
+    plain = _plain(document)
     text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False))
     if encodable(text, sys.stdout) != text:
         text = json.dumps(plain, indent=2, allow_nan=False)
     put(f"{text}\n")
+
+
+def verbatim(text: str) -> None:
+    """A document that is text already, in which nothing is left that a terminal would obey."""
+    put(text)
 
 
 def error_json(kind: str, message: str, code: int) -> None:

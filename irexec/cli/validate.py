@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from irexec.cli import render
+from irexec.cli.explain import explanation
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.weights_option import no_mmap
+from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
-from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, reports
+from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
+from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, report_always, reports
 
+FORMATS = ("table", "json", "sarif", "github", "junit")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
@@ -24,20 +28,34 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 @no_mmap
 @click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
 @click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="A table; or what programs read: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
+)  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
-def validate(models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, ignored: tuple[str, ...], form: str) -> int:
+@click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
+def validate(
+    models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, ignored: tuple[str, ...], form: str, explains: bool
+) -> int:  # fmt: skip
     """Check each MODEL: every port, attribute, edge and weight range.
 
     A MODEL is an .xml, a folder (every .xml in it and in its folders), or - for an .xml on stdin.
     All findings are listed at once, each with a stable code (see irexec explain), the layer and the XML line.
 
+    \b
+    irexec validate model.xml --weights --explain
+    irexec validate models/ --ignore IR302 --format sarif > irexec.sarif
+
     Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
+    if explains and form != "table":
+        raise click.UsageError(f"--explain is for the table, not for --format {form}")
     files, codes = find_files(models), parse_codes(ignored)
     if len(files) == 1:
         with progress_bar(f"validating {files[0]}", 2) as advance:
-            found = [report(files[0], bin_path=bin_path, mmap=mmap, weights=weights, ignore=codes, progress=advance)]
+            # What reads the other formats expects a document whatever becomes of the file.
+            check = report if form in ("table", "json") else report_always
+            found = [check(files[0], bin_path=bin_path, mmap=mmap, weights=weights, ignore=codes, progress=advance)]
     elif bin_path is not None:
         raise click.UsageError(f"--bin is for a single model, here are {len(files)}")
     else:
@@ -45,10 +63,9 @@ def validate(models: tuple[str, ...], bin_path: str | None, mmap: bool, weights:
     for one in found:
         if one.error is not None:
             render.error_line(one.error)
-    if form == "json":
-        render.as_json(_document(found))
-    else:
-        _show(found)
+    _WRITERS[form](found)
+    if explains:
+        _explain(found)
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
@@ -74,6 +91,12 @@ def _show(found: Sequence[Report]) -> None:
         unreadable = sum(one.error is not None for one in found)
         text = _counted(total, sum(one.ignored for one in found)) or "no findings"
         render.line(f"{len(found)} files: {text}{f', {unreadable} not readable' if unreadable else ''}")
+
+
+def _explain(found: Sequence[Report]) -> None:
+    for code in sorted({finding.code for one in found for finding in one.findings}):
+        render.line()
+        render.lines(explanation(CODES[code]).split("\n"))
 
 
 def _name(one: Report) -> str:
@@ -102,3 +125,12 @@ def _layer(finding: Finding) -> str:
 def _document(found: Sequence[Report]) -> dict[str, Any]:
     models = [{"model": one.path, "counts": one.counts, "ignored": one.ignored, "error": one.error} for one in found]
     return {"models": models, "findings": [{"model": one.path, **finding.as_dict()} for one in found for finding in one.findings]}
+
+
+_WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {
+    "table": _show,
+    "json": lambda found: render.as_json(_document(found)),
+    "sarif": lambda found: render.json_document(sarif_log(found)),
+    "github": lambda found: render.lines(github_lines(found)),
+    "junit": lambda found: render.verbatim(junit_xml(found)),
+}

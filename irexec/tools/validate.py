@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from irexec.analysis.validate import validate
 from irexec.api import read_model
@@ -102,10 +103,15 @@ def report(
     return Report(path, kept, len(findings) - len(kept))
 
 
-def reports(files: Sequence[str], *, mmap: bool = True, weights: bool = False, ignore: Collection[str] = ()) -> Iterator[Report]:
-    """Validate files one by one; what one raises is in its report."""
+def report_always(path: str, **options: Any) -> Report:
+    """As ``report``, but why a file cannot be read is in its report."""
+    try:
+        return report(path, **options)
+    except (ConversionError, ModelError, UnsupportedError) as error:
+        return Report(path, (), error=str(error))
+
+
+def reports(files: Sequence[str], **options: Any) -> Iterator[Report]:
+    """Validate files one by one; the options are those of ``report``."""
     for path in files:
-        try:
-            yield report(path, mmap=mmap, weights=weights, ignore=ignore)
-        except (ConversionError, ModelError, UnsupportedError) as error:
-            yield Report(path, (), error=str(error))
+        yield report_always(path, **options)

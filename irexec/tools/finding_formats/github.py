@@ -1,0 +1,45 @@
+"""Workflow commands of GitHub Actions: a finding becomes an annotation of the file's line in a pull request.
+
+Source: GitHub's documentation, "Workflow commands for GitHub Actions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from irexec.ir.codes import CODES
+from irexec.ir.findings import Finding
+from irexec.messages import visible
+from irexec.tools.finding_formats.places import UNREADABLE, message, relative
+from irexec.tools.validate import Report
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def github_lines(reports: Iterable[Report]) -> Iterator[str]:
+    """One command for each finding and each file that cannot be read."""
+    for report in reports:
+        file = str(relative(report.path))
+        if report.error is not None:
+            yield _command("error", {"file": file, "title": UNREADABLE}, report.error)
+        for finding in report.findings:
+            yield _command(_COMMANDS[finding.severity], _properties(file, finding), message(finding))
+
+
+def _properties(file: str, finding: Finding) -> dict[str, str]:
+    line = {} if finding.line is None else {"line": str(finding.line)}
+    return {"file": file, **line, "title": f"{finding.code} {CODES[finding.code].name}"}
+
+
+def _command(name: str, properties: dict[str, str], text: str) -> str:
+    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {given}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    """A text in which GitHub sees no end of the command; other characters that a terminal obeys are written as escapes."""
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,51 @@
+"""How the formats name a file and a layer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePath
+from urllib.parse import quote
+
+from irexec.ir.findings import Finding
+from irexec.messages import cut, visible
+from irexec.tools.validate import STDIN
+
+UNREADABLE = "unreadable"
+"""What a file is reported as that cannot be read at all; no finding has it as its code."""
+
+_NAME = 300
+
+
+def relative(path: str) -> PurePath:
+    """The path from the working folder, if the file is below it; else as given. Standard input is a file "stdin"."""
+    if path == STDIN:
+        return PurePath("stdin")
+    full, folder = os.path.abspath(path), os.getcwd()
+    return PurePath(os.path.relpath(full, folder)) if Path(full).is_relative_to(folder) else PurePath(path)
+
+
+def uri(path: str) -> str:
+    """A relative reference for a file below the working folder, else a file: URI."""
+    place = relative(path)
+    if place.is_absolute() or ".." in place.parts:
+        return "file://" + quote(_bytes(f"/{Path(os.path.abspath(path)).as_posix().lstrip('/')}"), safe="/:")
+    return quote(_bytes(place.as_posix()))
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogatepass")
+
+
+def layer(finding: Finding) -> str:
+    """The layer on one line, such as "4 conv0 (Add)"; empty for a finding of the whole model."""
+    if finding.layer_id is None and finding.layer_name is None:
+        return ""
+    number = "" if finding.layer_id is None else f"{finding.layer_id} "
+    kind = f" ({finding.layer_type})" if finding.layer_type else ""
+    return visible(cut(f"{number}{finding.layer_name or ''}", _NAME) + cut(kind, _NAME))
+
+
+def message(finding: Finding) -> str:
+    """The layer and what is wrong with it."""
+    place = layer(finding)
+    return f"{place}: {finding.message}" if place else finding.message
