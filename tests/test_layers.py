@@ -28,7 +28,7 @@ _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
-_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api"}
+_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "messages"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "messages", "startup", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}

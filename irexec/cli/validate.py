@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import irexec
 from irexec.cli import render
 from irexec.cli.explain import explanation
 from irexec.cli.paths import FilePath
@@ -130,7 +131,7 @@ def _document(found: Sequence[Report]) -> dict[str, Any]:
 _WRITERS: dict[str, Callable[[Sequence[Report]], None]] = {
     "table": _show,
     "json": lambda found: render.as_json(_document(found)),
-    "sarif": lambda found: render.json_document(sarif_log(found)),
+    "sarif": lambda found: render.json_document(sarif_log(found, irexec.__version__)),
     "github": lambda found: render.lines(github_lines(found)),
     "junit": lambda found: render.verbatim(junit_xml(found)),
 }

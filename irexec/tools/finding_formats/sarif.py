@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import irexec
 from irexec.ir.codes import CODES, Code, Severity
 from irexec.ir.findings import Finding
 from irexec.tools.finding_formats.places import UNREADABLE, layer, message, uri
@@ -22,18 +21,18 @@ _FINGERPRINT = "irexecFinding/v1"
 _ROOT = "%SRCROOT%"
 
 
-def sarif_log(reports: Sequence[Report]) -> dict[str, Any]:
+def sarif_log(reports: Sequence[Report], version: str) -> dict[str, Any]:
     """The log as what json.dumps takes: one run, with a rule for each code that was found, and a result for each finding.
 
     Paths are relative to the working folder where the files are below it. A file that cannot be read is a result too, of the rule
-    "unreadable", and a notification of the run.
+    "unreadable", and a notification of the run. ``version`` is that of irexec.
     """
     found = sorted({finding.code for report in reports for finding in report.findings})
     rules = [_rule(CODES[code]) for code in found] + ([_UNREADABLE_RULE] if any(r.error for r in reports) else [])
     index = {rule["id"]: i for i, rule in enumerate(rules)}
     results = [result | {"ruleIndex": index[result["ruleId"]]} for report in reports for result in _results(report)]
     run = {
-        "tool": {"driver": {"name": "irexec", "version": irexec.__version__, "semanticVersion": irexec.__version__, "rules": rules}},
+        "tool": {"driver": {"name": "irexec", "version": version, "semanticVersion": version, "rules": rules}},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(reports)],
         "artifacts": [{"location": _artifact(report.path)} for report in reports],
