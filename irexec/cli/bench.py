@@ -41,7 +41,7 @@ def bench(
     model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
     max_memory: int | None, against: tuple[str, ...], onnx: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure how fast MODEL (an .xml) runs: latency, throughput, load and compile time, and peak memory.
+    """Measure how fast MODEL (an .xml or .onnx) runs: latency, throughput, load and compile time, and peak memory.
 
     \b
     irexec bench model.xml

@@ -9,12 +9,12 @@ import click
 from irexec.cli.signals import raise_on_signals
 
 COMMANDS = {
-    "infer": "Run an .xml on arrays, images or generated values.",
-    "validate": "Find everything that is wrong with an .xml, or with many.",
+    "infer": "Run a model on arrays, images or generated values.",
+    "validate": "Find everything that is wrong with a model, or with many.",
     "explain": "Explain a finding code of validate, such as IR103.",
-    "inspect": "Show what an .xml consists of, and what would run.",
-    "profile": "Show where the time of an .xml goes.",
-    "bench": "Measure how fast an .xml runs.",
+    "inspect": "Show what a model consists of, and what would run.",
+    "profile": "Show where the time of a model goes.",
+    "bench": "Measure how fast a model runs.",
     "convert": "Convert an ONNX model to IR.",
     "ops": "List the operations that irexec runs.",
 }

@@ -109,7 +109,7 @@ class Values(click.ParamType):
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], no_optimize: bool, as_json: bool, **options: Any) -> int:
-    """Run MODEL (an .xml) once on arrays, images or generated values.
+    """Run MODEL (an .xml or .onnx) once on arrays, images or generated values.
 
     \b
     irexec infer model.xml -i x=a.npy -i y=b.npy -o out.npz

@@ -45,7 +45,7 @@ def inspect(
     model: str, weights_path: str | None, mmap: bool, show_layers: bool, show_ops: bool, show_weights: bool, show_plan: bool,
     shapes: tuple[ShapeOptions, ...], threads: int | None, max_memory: int | None, verbose: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show what MODEL (an .xml) consists of.
+    """Show what MODEL (an .xml or .onnx) consists of.
 
     MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
     """

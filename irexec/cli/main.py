@@ -29,6 +29,8 @@ FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 def cli(debug: bool) -> None:
     """Read, check, run, explain and write OpenVINO IR (model.xml and model.bin).
 
+    A command that takes a model takes an .xml or an .onnx, which is converted in memory.
+
     \b
     Exit codes:
       0   success

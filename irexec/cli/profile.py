@@ -46,7 +46,7 @@ def profile(
     threads: int | None, max_memory: int | None, timeout: float | None, no_optimize: bool,
     by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run MODEL (an .xml) several times and show the time and the cost of every step.
+    """Run MODEL (an .xml or .onnx) several times and show the time and the cost of every step.
 
     \b
     irexec profile model.xml --sort time

@@ -40,7 +40,7 @@ def validate(
 ) -> int:  # fmt: skip
     """Check each MODEL: every port, attribute, edge and weight range.
 
-    A MODEL is an .xml, a folder (every .xml in it and in its folders), or - for an .xml on stdin.
+    A MODEL is an .xml or .onnx, a folder (every .xml and .onnx in it and in its folders), or - for one on stdin.
     All findings are listed at once, each with a stable code (see irexec explain), the layer and the XML line.
 
     \b

@@ -1,4 +1,4 @@
-"""The codes of findings, one row per code.
+"""The codes of findings in an IR, one row per code; irexec.ir.onnx_codes has those of ONNX models.
 
 Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves,
 IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables. To add a code, add a row here, report it
@@ -7,45 +7,10 @@ with ``irexec.ir.findings.at`` and give the tests a row that fires it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from irexec.ir.code_table import CODES, Code, Severity
+from irexec.ir.code_table import add as _code
 
-from irexec.html import Record
-
-Severity = Literal["error", "warning", "info"]
-
-
-@dataclass(frozen=True)
-class Code(Record):
-    """What is known of one code.
-
-    Attributes:
-        code: "IR103".
-        name: two to four words, unique.
-        severity: error (the model cannot be run, or its results cannot be trusted), warning (unusual, but it can be run) or info.
-        meaning: one sentence without a full stop.
-        example: XML in which it is found, reduced to what matters.
-        repair: what to do about it.
-    """
-
-    code: str
-    name: str
-    severity: Severity
-    meaning: str
-    example: str
-    repair: str
-
-
-CODES: dict[str, Code] = {}
-
-
-def _code(code: str, severity: Severity, name: str, meaning: str, example: str, repair: str) -> str:
-    """Add a row; raises ValueError for a code or a name that is used already."""
-    if code in CODES or any(row.name == name for row in CODES.values()):
-        raise ValueError(f"the code {code} or the name {name!r} is used twice")
-    CODES[code] = Code(code, name, severity, meaning, example, repair)
-    return code
-
+__all__ = ["CODES", "Code", "Severity"]
 
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off
@@ -301,3 +266,6 @@ VARIABLE_NOT_ASSIGNED = _code(
     "Add the Assign with the same variable_id, or correct the variable_id.",
 )
 # fmt: on
+
+# At the end, so that the rows of an IR are the first; CODES has all of them.
+import irexec.ir.onnx_codes  # noqa: E402, F401

@@ -55,9 +55,10 @@ def test_an_unknown_code_is_wrong_usage(name: str, expected: str, capsys: Captur
 
 @pytest.mark.parametrize("row", CODES.values(), ids=lambda row: row.code)
 def test_a_row_is_complete(row) -> None:
-    assert row.code[:2] == "IR"
+    assert row.code[:2] in ("IR", "ON")
     assert len(row.code) == 5
-    assert row.name == row.name.lower() or ".bin" in row.name
+    assert row.name == row.name.lower() or ".bin" in row.name or row.code.startswith("ON")
     assert not row.meaning.endswith(".")
     assert row.repair.endswith((".", "..."))
-    ElementTree.fromstring(f"<example>{row.example}</example>")
+    if row.code.startswith("IR"):
+        ElementTree.fromstring(f"<example>{row.example}</example>")

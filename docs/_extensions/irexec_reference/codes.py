@@ -1,4 +1,4 @@
-"""The reference of finding codes: a page for each row of the table in irexec.ir.codes."""
+"""The reference of finding codes: a page for each row of the table in irexec.ir.code_table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _GROUPS = {
     "IR3": "The graph",
     "IR4": "Weights",
     "IR5": "Bodies and variables",
+    "ON0": "ONNX models: the graph",
+    "ON1": "ONNX models: nodes that cannot be converted",
+    "ON2": "ONNX models: declared types and shapes",
 }
 
 
@@ -27,7 +30,7 @@ def page(row: Code) -> str:
             f"# {row.code}: {row.name}\n",
             f"**{row.severity.capitalize()}.** {_sentence(row.meaning)}\n",
             "## Example\n",
-            fence(row.example, "xml"),
+            fence(row.example, "text" if row.code.startswith("ON") else "xml"),
             "## How to repair it\n",
             f"{prose(row.repair)}\n",
             f"The same in the terminal: `irexec explain {row.code}`.\n",

@@ -1,0 +1,45 @@
+"""What a row of the table of finding codes says, and the table of all rows.
+
+The rows are in irexec.ir.codes and irexec.ir.onnx_codes; whoever imports the first has all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from irexec.html import Record
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Code(Record):
+    """What is known of one code.
+
+    Attributes:
+        code: "IR103".
+        name: two to four words, unique.
+        severity: error (the model cannot be run, or its results cannot be trusted), warning (unusual, but it can be run) or info.
+        meaning: one sentence without a full stop.
+        example: XML in which it is found, or ONNX's text of a model, reduced to what matters.
+        repair: what to do about it.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    meaning: str
+    example: str
+    repair: str
+
+
+CODES: dict[str, Code] = {}
+
+
+def add(code: str, severity: Severity, name: str, meaning: str, example: str, repair: str) -> str:
+    """Add a row and give its code; raises ValueError for a code or a name that is used already."""
+    if code in CODES or any(row.name == name for row in CODES.values()):
+        raise ValueError(f"the code {code} or the name {name!r} is used twice")
+    CODES[code] = Code(code, name, severity, meaning, example, repair)
+    return code
