@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
@@ -27,11 +27,16 @@ _DEFAULT_LAYOUT = (
 )  # fmt: skip
 
 
-def write(model: Model, path: str | Path) -> None:
+def write(model: Model, path: str | Path, beside: Mapping[Path, Callable[[IO[bytes]], object]] | None = None) -> None:
     """Write a model: ``path`` and the .bin beside it, both or neither.
 
     Both are written to temporary files in the same folder, flushed to the disk and renamed, so that
     an interrupted write leaves the files that were there whole. The .xml has size and checksums of the .bin, see ``Record``.
+
+    Args:
+        model: the model.
+        path: the .xml.
+        beside: further files that belong to the model, each with the function that writes it: all files are written, or none is.
 
     Raises:
         ModelError: the model cannot be written as XML, or the files cannot be written.
@@ -41,8 +46,11 @@ def write(model: Model, path: str | Path) -> None:
         raise ModelError(f"{str(path)!r} is not the name of a file")
     if target.suffix.lower() == ".bin":
         raise ModelError(f"{target}: cannot be written: .bin is the suffix of the weights beside the .xml")
+    others = beside or {}
     try:
-        with replacing(target.with_suffix(".bin"), target) as (binary, xml):
+        with replacing(target.with_suffix(".bin"), *others, target) as (binary, *files, xml):
+            for file, write_file in zip(files, others.values(), strict=True):
+                write_file(file)
             recorded = RecordedFile(binary)
             xml.write(Writer(recorded.write).document(model, lambda: recorded.record().attributes))
     except OSError as error:

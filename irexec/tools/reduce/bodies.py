@@ -1,0 +1,94 @@
+"""The bodies of a layer as models of their own, with the inputs that its iterations give them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.model import Model
+from irexec.analysis.submodel import with_shapes
+from irexec.errors import InputError, IrexecError
+from irexec.ir.graph import Body, Node
+from irexec.runtime.session import CompiledModel
+from irexec.schema.injected import Runner
+from irexec.schema.registry import resolve
+from irexec.tools.reduce.candidate import Whole
+from irexec.tools.reduce.recording import Recording
+
+_ITERATIONS = 8
+"""How many iterations are looked into: the first ones, and the last."""
+
+
+def inner_wholes(whole: Whole, node: Node) -> Iterator[Whole]:
+    """Each body of a layer as a model to take apart, once for each of some iterations: the first, the last, and those after the first."""
+    calls = _calls(whole.recording, node)
+    for name, body in node.bodies.items():
+        for number, arrays in _chosen(calls.get(name) or _unknown(whole.recording, body)):
+            found = _whole(whole, body, arrays, f"{whole.path}{node.name}/{name}[{number}]/")
+            if found is not None:
+                yield found
+
+
+def _chosen(calls: Sequence[Sequence[np.ndarray]]) -> list[tuple[int, Sequence[np.ndarray]]]:
+    numbered = list(enumerate(calls))
+    return [*numbered[:1], *numbered[1:][-1:], *numbered[1 : min(_ITERATIONS, len(numbered)) - 1]]
+
+
+def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) -> Whole | None:
+    recording = whole.recording
+    model = Model(nodes=copy.copy(body.graph).nodes, name=body.graph.name or recording.model.name)
+    if not recording.keep_shapes:
+        model = with_shapes(model, {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)})
+    inputs = dict(zip(model.parameters, arrays, strict=True))
+    try:
+        made = Recording.of(model, inputs, seed=recording.seed, keep_shapes=recording.keep_shapes, timeout=recording.timeout)
+        return Whole.of(made, path)
+    except IrexecError:
+        return None
+
+
+@dataclass
+class _RecordingRunner:
+    """A body that keeps what it is called with."""
+
+    node: Node
+    body: Body
+    calls: list[list[np.ndarray]]
+    _compiled: CompiledModel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compiled = CompiledModel(Model(nodes=copy.copy(self.body.graph).nodes))
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        if len(self.calls) >= _ITERATIONS:
+            # Of the later iterations only the last is kept.
+            self.calls.pop()
+        self.calls.append([array.copy() for array in inputs])
+        return list(self._compiled(list(inputs)).values())
+
+
+def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarray]]]:
+    """The inputs of each body in each iteration; none where the layer cannot be run."""
+    calls: dict[str, list[list[np.ndarray]]] = {name: [] for name in node.bodies}
+    try:
+        definition = resolve(node.type, node.version)
+        arguments: dict[str, Any] = typed_attributes(node, definition).require()
+        runners = {name: _RecordingRunner(node, node.bodies[name], calls[name]) for name, kind in definition.injected.items() if kind is Runner}
+        inputs = [recording.array(value) for value in node.inputs if value is not None]
+        definition(*inputs, **arguments, **runners)
+    except IrexecError:
+        return {}
+    return calls
+
+
+def _unknown(recording: Recording, body: Body) -> list[list[np.ndarray]]:
+    """Random inputs of the types and shapes that are inferred for a body; none where they are not known."""
+    try:
+        return [[recording.array(node.outputs[0]) for node in body.graph.parameters]]
+    except InputError:
+        return []

@@ -1,0 +1,175 @@
+"""Parts of a model that are tried: which layers they have, and the models that are made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.submodel import SubModel, extract, frontier, resolved
+from irexec.errors import InputError, IrexecError
+from irexec.ir.graph import Node, Value
+from irexec.ir.order import topological
+from irexec.tools.reduce.recording import Recording
+
+BOUNDARY = ("Parameter", "Constant", "Result")
+"""What does not count as a layer of a part."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that is tried.
+
+    Attributes:
+        model: the model.
+        inputs: an array for each of its inputs, by name.
+    """
+
+    model: Model
+    inputs: Mapping[str, np.ndarray]
+
+    @property
+    def layers(self) -> list[Node]:
+        """The layers that count."""
+        return [node for node in self.model.nodes if node.type not in BOUNDARY]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which layers of a model a candidate has.
+
+    Attributes:
+        units: positions among the units of ``Whole``, in order.
+        bypassed: units that are left out, and the input whose value the readers of their output get.
+        results: positions among the frontier of the part; None for all of it.
+        loose: positions of the Parameters that are kept although no layer of the part reads them.
+    """
+
+    units: tuple[int, ...]
+    bypassed: tuple[tuple[int, int], ...] = ()
+    results: tuple[int, ...] | None = None
+    loose: tuple[int, ...] = ()
+
+    def key(self, inside: str) -> str:
+        """A digest of the part; ``inside`` says of which model it is."""
+        return hashlib.sha256(json.dumps([inside, self.units, self.bypassed, self.results, self.loose]).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A model that is taken apart.
+
+    Attributes:
+        recording: its values.
+        path: the names of the layers in whose bodies the model is; "" for the model itself.
+        units: the layers that are kept or left out together, in topological order: one each, but for those of a variable.
+    """
+
+    recording: Recording
+    path: str
+    units: tuple[tuple[Node, ...], ...]
+
+    @staticmethod
+    def of(recording: Recording, path: str = "") -> Whole:
+        """Take a model apart."""
+        return Whole(recording, path, tuple(_units(recording.model)))
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.recording.model
+
+    @property
+    def everything(self) -> Part:
+        """The part that is the whole model, Parameters that nothing reads included."""
+        return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.model.parameters))))
+
+    def candidate(self, part: Part) -> Candidate:
+        """The model of a part, and its inputs.
+
+        Raises:
+            IrexecError: no such model can be made.
+        """
+        made = self.extracted(part)
+        return Candidate(made.model, named_inputs(made.model, [self.recording.array(value) for value in made.feeds]))
+
+    def extracted(self, part: Part) -> SubModel:
+        """The model of a part."""
+        keep, bypass = self.kept(part), self.bypass(part)
+        parameters = self.model.parameters
+        also = [parameters[i] for i in part.loose]
+        results = None if part.results is None else [self.frontier(part)[i] for i in part.results]
+        return extract(self.model, keep, self.recording.boundary, results=results, bypass=bypass, also=also)
+
+    def kept(self, part: Part) -> list[Node]:
+        """The layers of a part."""
+        return [node for i in part.units for node in self.units[i]]
+
+    def bypass(self, part: Part) -> dict[Value, Value]:
+        """For outputs of layers that are bypassed, the values in their place."""
+        found = {}
+        for unit, index in part.bypassed:
+            (node,) = self.units[unit]
+            source = node.inputs[index]
+            if source is not None:
+                found[node.outputs[0]] = source
+        return found
+
+    def frontier(self, part: Part) -> list[Value]:
+        """The values that a part gives to the rest of the model."""
+        return frontier(self.model, self.kept(part), self.bypass(part))
+
+    def bypasses(self, part: Part, unit: int) -> list[int]:
+        """The inputs of a layer that may stand for its only output: those of its type and shape."""
+        if len(self.units[unit]) != 1 or self.units[unit][0].bodies:
+            return []
+        (node,) = self.units[unit]
+        if len(node.outputs) != 1:
+            return []
+        fact = self.recording.fact(node.outputs[0])
+        facts = [None if value is None else self.recording.fact(resolved(value, self.bypass(part))) for value in node.inputs]
+        return [i for i, found in enumerate(facts) if fact is not None and found == fact]
+
+    def without(self, part: Part, unit: int, index: int) -> Part:
+        """The part in which the readers of a layer read its input ``index``."""
+        rest = tuple(i for i in part.units if i != unit)
+        return replace(part, units=rest, bypassed=(*part.bypassed, (unit, index)))
+
+
+def _units(model: Model) -> list[tuple[Node, ...]]:
+    """The layers in topological order, those behind a cycle last; the layers of one variable together, where the first of them is."""
+    order, stuck = topological(model)
+    found: dict[object, list[Node]] = {}
+    for node in [*order, *stuck]:
+        if node.type in BOUNDARY:
+            continue
+        variable = node.attributes.get("variable_id") if node.type in ("ReadValue", "Assign") else None
+        found.setdefault(node if variable is None else variable, []).append(node)
+    return [tuple(nodes) for nodes in found.values()]
+
+
+def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays, one for each Parameter, by names that find its input, in the types in which the inputs are given.
+
+    Raises:
+        InputError: an input has no type.
+    """
+    found: dict[str, np.ndarray] = {}
+    for port, array in zip(model.inputs, arrays, strict=True):
+        name = next((name for name in (port.name, *port.names) if name not in found), str(port.node.id))
+        if port.element is None:
+            raise InputError(f"the element type of input {port.name!r} is not known")
+        found[name] = array if array.dtype == port.element.carrier else array.astype(port.element.carrier)
+    return found
+
+
+def made(whole: Whole, part: Part) -> Candidate | None:
+    """The candidate of a part; None if no model can be made of it."""
+    try:
+        return whole.candidate(part)
+    except IrexecError:
+        return None

@@ -1,0 +1,1 @@
+"""What decides whether a candidate still fails."""

@@ -1,0 +1,156 @@
+"""A command of the user's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from irexec import io
+from irexec.errors import InputError, ModelError
+from irexec.tools.array_files import write_npz
+from irexec.tools.reduce.candidate import Candidate
+from irexec.tools.reduce.checks.check import Check, Failure, Files
+
+SKIPPED = 125
+"""The exit code of a command that cannot test a candidate, as for git bisect run."""
+_NOT_STARTED = {126: "which a shell gives for a command that it cannot start", 127: "which a shell gives for a command that it does not find"}
+_MODEL, _INPUTS = "{}", "{inputs}"
+_READ = 4 << 20
+
+
+class CommandCheck(Check):
+    """Whether a command fails, in the same way as for the model itself.
+
+    Args:
+        command: its arguments, quoted as a POSIX shell reads them; no shell runs it. ``{}`` in it stands for the path of the .xml, and
+            ``{inputs}`` for that of the .npz.
+        timeout: seconds that it may take; one that takes longer fails, in a way of its own.
+        expect_text: what its output has, on stdout or stderr, if it fails; its exit code means nothing then.
+
+    Raises:
+        InputError: the command is empty, has unbalanced quotes or no ``{}``.
+    """
+
+    def __init__(self, command: str, timeout: float | None = None, expect_text: str | None = None) -> None:
+        self.timeout, self.expect_text = timeout, expect_text
+        try:
+            self.arguments = shlex.split(command)
+        except ValueError as error:
+            raise InputError(f"--check {command!r} is not a command: {str(error).lower()}") from None
+        if not any(_MODEL in argument for argument in self.arguments):
+            raise InputError(f"--check {command!r} has no {{}}, which stands for the path of the model that is tried")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._is_first = True
+
+    @property
+    def identity(self) -> Sequence[object]:
+        """See Check."""
+        return ("check", *self.arguments, self.expect_text)
+
+    def __call__(self, candidate: Candidate) -> Failure | None:
+        """See Check."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="irexec-reduce-")
+        folder = Path(self._folder.name)
+        files = Files(str(folder / "candidate.xml"), str(folder / "inputs.npz"))
+        try:
+            write_candidate(candidate, files)
+        except ModelError:
+            return None
+        failure = self._failure(*self._run(self.command(files)))
+        self._is_first = False
+        return failure
+
+    def command(self, files: Files) -> list[str]:
+        """See Check."""
+        return [argument.replace(_INPUTS, files.inputs or "").replace(_MODEL, files.model) for argument in self.arguments]
+
+    def close(self) -> None:
+        """See Check."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _run(self, arguments: Sequence[str]) -> tuple[int | None, str]:
+        """The exit code, None for one that took too long, and the output."""
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=os.name == "posix"
+                )
+            except OSError as error:
+                raise InputError(f"--check: {arguments[0]!r} cannot be started: {error.strerror or error}") from None
+            try:
+                code: int | None = process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                _end(process)
+            return code, _text(output)
+
+    def _failure(self, code: int | None, output: str) -> Failure | None:
+        if code in _NOT_STARTED and self._is_first:
+            raise InputError(f"--check ended with exit code {code}, {_NOT_STARTED[code]}: {_last_line(output) or self.arguments[0]}")
+        said = _last_line(output)
+        if self.expect_text is not None:
+            found = self.expect_text in output
+            return Failure("text", f"the command says {self.expect_text!r}") if found else None
+        if code is None:
+            return Failure("timeout", f"the command takes longer than {self.timeout:g} s")
+        if code in (0, SKIPPED):
+            return None
+        kind = f"exit code {code}" if code > 0 else _signal_name(-code)
+        return Failure(kind, f"the command ends with {kind}{f': {said}' if said else ''}")
+
+
+def write_candidate(candidate: Candidate, files: Files) -> None:
+    """Write a candidate for a check; what it overwrites is not kept.
+
+    Raises:
+        ModelError: the model cannot be written.
+    """
+    text, weights = io.write_text(candidate.model)
+    try:
+        Path(files.model).write_bytes(text)
+        Path(files.model).with_suffix(".bin").write_bytes(weights)
+        if files.inputs is not None:
+            with open(files.inputs, "wb") as file:
+                write_npz(file, candidate.inputs)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror or error}") from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command that is still running, and what it has started."""
+    if process.poll() is None:
+        with suppress(OSError):
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+
+
+def _text(output: IO[bytes]) -> str:
+    """The end of what was written."""
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - _READ))
+    return output.read().decode(errors="replace")
+
+
+def _last_line(output: str) -> str:
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,63 @@
+"""NaN and infinities that a part makes of inputs without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from irexec.errors import IrexecError
+from irexec.runtime.session import CompiledModel
+from irexec.tools.reduce.candidate import Candidate
+from irexec.tools.reduce.checks.check import Check, Failure, Files
+
+KINDS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {"nan": np.isnan, "inf": np.isinf}
+_WORDS = {"nan": "NaN", "inf": "infinite"}
+
+
+class ValuesCheck(Check):
+    """Whether a result that irexec computes has NaN or infinities, and no input has them.
+
+    Args:
+        kinds: of KINDS.
+        timeout: seconds of a run.
+    """
+
+    def __init__(self, kinds: Sequence[str], timeout: float | None = None) -> None:
+        self.kinds, self.timeout = tuple(kind for kind in KINDS if kind in kinds), timeout
+        self._of_inputs: frozenset[str] | None = None
+
+    @property
+    def identity(self) -> Sequence[object]:
+        """See Check."""
+        return ("values", *self.kinds)
+
+    def __call__(self, candidate: Candidate) -> Failure | None:
+        """See Check."""
+        given = frozenset(kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values()))
+        if self._of_inputs is None:
+            # An input of the model itself may have what its results are searched for.
+            self._of_inputs = given
+        if given - self._of_inputs:
+            return None
+        try:
+            compiled = CompiledModel(candidate.model)
+            results = compiled.session().run(candidate.inputs, timeout=self.timeout)
+        except (IrexecError, MemoryError):
+            return None
+        for kind in self.kinds:
+            for port, array in zip(compiled.outputs, results.values(), strict=True):
+                if count := _count(array, kind):
+                    return Failure(kind, f"{count} of {array.size} elements of result {port.name!r} are {_WORDS[kind]}")
+        return None
+
+    def command(self, files: Files) -> list[str]:
+        """See Check."""
+        inputs = [] if files.inputs is None else ["-i", files.inputs]
+        return ["irexec", "infer", files.model, *inputs]
+
+
+def _count(array: np.ndarray, kind: str) -> int:
+    if array.dtype.kind not in "fc":
+        return 0
+    return int(KINDS[kind](array).sum())

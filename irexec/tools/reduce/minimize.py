@@ -1,0 +1,83 @@
+"""The smallest part of a sequence that still fails: bisection and delta debugging as functions of a predicate.
+
+Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002: ddmin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+Fails = Callable[[tuple[T, ...]], bool]
+"""Whether a part, in the order of the whole, still fails."""
+
+
+def shortest_prefix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
+    """A prefix that fails, found by bisection in at most log2(n) + 1 tests.
+
+    It is the shortest one where longer prefixes of a failing one fail too; otherwise it is one that fails while the bisection saw a
+    shorter one that does not.
+
+    Args:
+        items: fail as a whole, which is not tested, and the empty prefix does not.
+        fails: the predicate.
+    """
+    passing, failing = 0, len(items)
+    while failing - passing > 1:
+        middle = (passing + failing) // 2
+        if fails(tuple(items[:middle])):
+            failing = middle
+        else:
+            passing = middle
+    return tuple(items[:failing])
+
+
+def shortest_suffix(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
+    """A suffix that fails; see ``shortest_prefix``."""
+    found = shortest_prefix(items[::-1], lambda part: fails(part[::-1]))
+    return found[::-1]
+
+
+def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
+    """A part that fails, and of which no single item can be left out without that it stops failing.
+
+    Chunks of neighbours are left out, half of all first and then ever smaller ones. There are at most n * n + 3 * n tests, and in the
+    order of log n where one item is what makes the others fail.
+
+    Args:
+        items: fail as a whole, which is not tested, and the empty part does not.
+        fails: the predicate; it is not asked twice about a part that has just been tested.
+    """
+    kept = tuple(items)
+    count = 2
+    while len(kept) > 1:
+        count = min(count, len(kept))
+        chunks = _chunks(len(kept), count)
+        shorter = _one_chunk(kept, chunks, fails) if count == 2 else None
+        if shorter is None:
+            shorter = _without_chunk(kept, chunks, fails) if count > 2 else None
+            remaining = max(count - 1, 2)
+        else:
+            remaining = 2
+        if shorter is not None:
+            kept, count = shorter, remaining
+        elif count == len(kept):
+            break
+        else:
+            count = 2 * count
+    return kept
+
+
+def _chunks(length: int, count: int) -> list[tuple[int, int]]:
+    """The bounds of ``count`` chunks of nearly equal length."""
+    bounds = [length * i // count for i in range(count + 1)]
+    return list(zip(bounds, bounds[1:], strict=False))
+
+
+def _one_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:
+    return next((kept[start:end] for start, end in chunks if fails(kept[start:end])), None)
+
+
+def _without_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:
+    return next((rest for start, end in chunks if fails(rest := kept[:start] + kept[end:])), None)

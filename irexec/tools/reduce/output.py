@@ -1,0 +1,84 @@
+"""The files of a reduction: the smallest model, its inputs, and what is needed to go on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from irexec import io
+from irexec.errors import InputError, ModelError
+from irexec.tools.array_files import write_npz
+from irexec.tools.reduce.answers import FORMAT
+from irexec.tools.reduce.candidate import Candidate
+from irexec.tools.reduce.checks.check import Files
+from irexec.tools.result_files import check_file
+
+_PART_OF_TIME = 20
+"""Writing results that are not the last one takes at most one part of so many of the time."""
+
+
+class Output:
+    """The files that a reduction writes.
+
+    Args:
+        path: the .xml; the .bin and the .npz have its name.
+
+    Attributes:
+        state: the file of answers.
+        written: the candidate that has been written last; None if none has.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.model = Path(path)
+        self.inputs = self.model.with_suffix(".npz")
+        self.state = self.model.with_suffix(".reduce")
+        self.written: Candidate | None = None
+        self._ended, self._took = time.monotonic(), 0.0
+
+    def check(self, read: Mapping[str, str]) -> None:
+        """Raise InputError before the work if the files cannot be written, or not without overwriting something of the user's."""
+        if self.model.suffix != ".xml":
+            raise InputError(f"-o {self.model} does not end in .xml")
+        for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.state):
+            check_file("-o", path, read)
+        if self.inputs.exists() and not self.model.exists():
+            raise InputError(f"-o {self.model}: the inputs would be written to {self.inputs}, which exists without {self.model.name} beside it")
+        if self.state.exists() and not _is_state(self.state):
+            raise InputError(f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else")
+
+    def files(self, candidate: Candidate) -> Files:
+        """The files of a candidate, as commands name them."""
+        return Files(str(self.model), str(self.inputs) if candidate.inputs else None)
+
+    def offer(self, candidate: Candidate) -> None:
+        """Write a candidate that may not be the last one, unless writing takes too much of the time."""
+        if time.monotonic() - self._ended >= _PART_OF_TIME * self._took:
+            self.write(candidate)
+
+    def write(self, candidate: Candidate) -> None:
+        """Write a candidate: all of its files or none.
+
+        Raises:
+            ModelError: they cannot be written; what was there before is as it was.
+        """
+        start = time.monotonic()
+
+        def inputs(file: IO[bytes]) -> None:
+            write_npz(file, candidate.inputs)
+
+        io.write(candidate.model, self.model, {self.inputs: inputs})
+        self.written, self._ended = candidate, time.monotonic()
+        self._took = self._ended - start
+
+
+def _is_state(path: Path) -> bool:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return bool(json.loads(file.readline()).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError) as error:
+        if isinstance(error, OSError):
+            raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+        return False

@@ -1,0 +1,215 @@
+"""What a model computes, value by value: the inputs of a part that is cut out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from irexec.analysis.model import Model, Port
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, IrexecError, NodeError, RunTimeoutError
+from irexec.ir.dims import Dim, PartialShape, Size, low
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.order import topological
+from irexec.runtime.session import CompiledModel
+from irexec.tools.input_sources import generated_array
+
+_DETERMINING = 1024
+"""The most elements of a tensor that can decide about the shapes behind it."""
+_FAILURES = 8
+"""After so many layers that a run stops at, what is behind them is taken to be unknown."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The values of one run of a model on given inputs, computed when they are asked for.
+
+    Attributes:
+        model: the model; layers that cannot be run, and those behind them, have no recorded values.
+        inputs: an array for each Parameter, by its layer.
+        facts: what shape inference says of every value.
+        seed: of random values where nothing is recorded.
+        keep_shapes: whether what is cut keeps sizes that are not known before a run.
+        timeout: seconds of a run.
+    """
+
+    model: Model
+    inputs: Mapping[Node, np.ndarray]
+    inference: Inference
+    seed: int = 0
+    keep_shapes: bool = False
+    timeout: float | None = None
+    _held: dict[Value, np.ndarray] = field(default_factory=dict)
+    _absent: set[Node] = field(default_factory=set)
+    _boundaries: dict[Value, Fact | None] = field(default_factory=dict)
+    _constant: set[Node] = field(default_factory=set)
+
+    @staticmethod
+    def of(
+        model: Model, inputs: Mapping[Node, np.ndarray], *, seed: int = 0, keep_shapes: bool = False, timeout: float | None = None
+    ) -> Recording:
+        """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
+        inference = infer_shapes(model, tolerant=True)
+        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout)
+        recording._absent.update(inference.blocked(model))
+        recording._absent.update(topological(model)[1])
+        recording._constant.update(_constant_nodes(model))
+        values = [value for node in model.nodes if node.type not in ("Parameter", "Constant", "Result") for value in node.outputs]
+        if sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4:
+            recording._record(values)
+        return recording
+
+    def array(self, value: Value) -> np.ndarray:
+        """The recorded value; where there is none, a random one of the type and shape that are known.
+
+        Raises:
+            InputError: not even these are known.
+        """
+        given = self.inputs.get(value.node)
+        if given is not None:
+            return given
+        if value not in self._held and value.node not in self._absent:
+            self._record([value])
+        if value in self._held:
+            return self._held[value]
+        fact = self.fact(value)
+        if fact is None or fact.element is None:
+            raise InputError(f"neither the type nor the rank of {value.node.name!r}:{value.index} is known")
+        shape = tuple(size if isinstance(size, int) else max(1, low(size)) for size in fact.shape or ())
+        port = Port(value.node.name, (), fact.element, shape, value.node)
+        return generated_array("random", port, shape, self.seed + max(0, value.node.id))
+
+    def is_recorded(self, value: Value) -> bool:
+        """Whether the value is that of a run."""
+        return value in self._held or value.node in self.inputs
+
+    def fact(self, value: Value) -> Fact | None:
+        """Type and shape of what stands for a value that is cut; None if they are not known."""
+        found = self.inference.facts.get(value) or value.fact
+        if found is None or found.element is None:
+            found = value.fact
+        if found is None or found.element is None:
+            return None
+        shape = self._shape(value, found.shape)
+        return None if shape is None else Fact(found.element, shape)
+
+    def _shape(self, value: Value, inferred: PartialShape) -> PartialShape:
+        if self.keep_shapes and inferred is not None:
+            return tuple(_plain(size) for size in inferred)
+        array = self._held.get(value, self.inputs.get(value.node))
+        if array is not None:
+            return array.shape
+        return None if inferred is None else tuple(size if isinstance(size, int) else max(1, low(size)) for size in inferred)
+
+    def boundary(self, value: Value) -> Fact | None:
+        """See irexec.analysis.submodel.Boundary: what follows from Constants alone, or decides about shapes, becomes a Constant."""
+        if value not in self._boundaries:
+            self._boundaries[value] = self._boundary(value)
+        return self._boundaries[value]
+
+    def _boundary(self, value: Value) -> Fact | None:
+        if value in self.inference.facts and value.node not in self._absent and not self.is_recorded(value):
+            self._record([value])
+        fact = self.fact(value)
+        if fact is None or not self._is_constant(value):
+            return fact
+        known = self.inference.facts[value].known if value in self.inference.facts else None
+        array = self._held.get(value) if known is None else known
+        return fact if array is None else Fact(fact.element, array.shape, array)
+
+    def _is_constant(self, value: Value) -> bool:
+        inferred = self.inference.facts.get(value)
+        if inferred is not None and inferred.known is not None:
+            return True
+        if value.node in self._constant:
+            return True
+        array = self._held.get(value)
+        if array is None or array.size > _DETERMINING or array.dtype.kind not in "iub" or self.keep_shapes:
+            return False
+        readers = [(node, i) for node in self.model.nodes for i, source in enumerate(node.inputs) if source is value]
+        return any(self._determines(node, i, array) for node, i in readers)
+
+    def _determines(self, node: Node, index: int, array: np.ndarray) -> bool:
+        """Whether more is known of the outputs of a layer where the value of one of its inputs is known."""
+        if node.bodies or node.type in ("Result", "Assign"):
+            return False
+        facts = [self.inference.facts.get(source) if source is not None else None for source in node.inputs]
+        known = [Fact(None, None) if fact is None else Fact(fact.element, fact.shape, fact.value) for fact in facts]
+        element = known[index].element
+        without = _shapes(node, [*known[:index], Fact(element, array.shape), *known[index + 1 :]])
+        given = _shapes(node, [*known[:index], Fact(element, array.shape, array), *known[index + 1 :]])
+        return without != given
+
+    def _record(self, values: Iterable[Value]) -> None:
+        """Run for the values; what a layer that cannot be run takes part in is absent from then on."""
+        for _ in range(_FAILURES):
+            wanted = [value for value in values if value.node not in self._absent and value not in self._held]
+            if not wanted:
+                return
+            try:
+                self._held.update(zip(wanted, self._run(wanted), strict=True))
+                return
+            except RunTimeoutError:
+                break
+            except NodeError as error:
+                if not self._leave_out(error.node):
+                    break
+            except (IrexecError, MemoryError):
+                break
+        self._absent.update(value.node for value in values if value not in self._held)
+
+    def _run(self, values: list[Value]) -> list[np.ndarray]:
+        compiled = CompiledModel(self.model, tolerant=True)
+        arrays = {compiled.inputs[i].name: self.inputs[node] for i, node in enumerate(self.model.parameters)}
+        return compiled.values(arrays, values, timeout=self.timeout)
+
+    def _leave_out(self, name: str) -> bool:
+        """Take a layer, and what depends on it, for absent; False if there is none of that name."""
+        named = {node.name: node for node in self.model.nodes}
+        steps = name.split("/")
+        paths = ("/".join(steps[:count]) for count in range(len(steps), 0, -1))
+        failed = next((named[path] for path in paths if path in named), None)
+        if failed is None or failed in self._absent:
+            return False
+        self._absent.add(failed)
+        for node in topological(self.model)[0]:
+            if any(source is not None and source.node in self._absent for source in node.inputs):
+                self._absent.add(node)
+        return True
+
+
+def _constant_nodes(model: Model) -> set[Node]:
+    """The layers whose values follow from Constants alone."""
+    found: set[Node] = set()
+    for node in topological(model)[0]:
+        if node.type == "Constant" or (node.inputs and not _varies(node) and all(v is not None and v.node in found for v in node.inputs)):
+            found.add(node)
+    return found
+
+
+def _varies(node: Node) -> bool:
+    return node.type in ("ReadValue", "Assign", "RandomUniform", "RandomPoisson", "Multinomial", "Result")
+
+
+def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
+    """Types and shapes of the outputs of a layer for these facts of its inputs; None if they do not fit."""
+    alone = node.detached()
+    parameters = [Node(-1 - i, f"input {i}", "Parameter", "opset1") for i in range(len(node.ports))]
+    for parameter, port in zip(parameters, alone.ports, strict=True):
+        parameter.outputs.append(Value(parameter, 0))
+        port.source = parameter.outputs[0]
+    alone.ports = [Input(port.source) for port in alone.ports]
+    try:
+        facts = infer_shapes(Graph(nodes=[*parameters, alone]), dict(zip(parameters, inputs, strict=True))).facts
+    except IrexecError:
+        return None
+    return [Fact(facts[value].element, facts[value].shape) for value in alone.outputs]
+
+
+def _plain(size: Size) -> Size:
+    """The size without a symbol, which a file cannot hold."""
+    return size if isinstance(size, int) else Dim(size.lo, size.hi)

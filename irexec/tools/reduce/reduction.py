@@ -1,0 +1,237 @@
+"""The smallest part of a model that still fails."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.submodel import with_shapes
+from irexec.api import read_model
+from irexec.errors import InputError
+from irexec.io.regular_files import open_regular
+from irexec.ir.graph import Node
+from irexec.tools.input_sources import InputSource, files_read, sample_inputs
+from irexec.tools.reduce.answers import Answers
+from irexec.tools.reduce.bodies import inner_wholes
+from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole, named_inputs
+from irexec.tools.reduce.checks.check import Check, Files
+from irexec.tools.reduce.output import Output
+from irexec.tools.reduce.recording import Recording
+from irexec.tools.reduce.search import Step, Trials, smallest
+from irexec.tools.run_options import RunOptions
+from irexec.tools.shapes import reshape
+
+_CHUNK = 1 << 20
+
+
+class DoesNotFail(InputError):
+    """The model itself does not fail, so that there is nothing to reduce."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReduceOptions(RunOptions):
+    """How a model is reduced.
+
+    Attributes:
+        output: the .xml to write.
+        keep_shapes: what is cut keeps the sizes that the model leaves open, in place of those of the run.
+        resume: go on from where an interrupted reduction was.
+        timeout: seconds of each run of irexec.
+    """
+
+    output: str
+    keep_shapes: bool = False
+    resume: bool = False
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the smallest model.
+
+    Attributes:
+        id, name, type: as in the model that was reduced.
+        inner: how many layers its bodies have.
+    """
+
+    id: int
+    name: str
+    type: str
+    inner: int = 0
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What came of a reduction.
+
+    Attributes:
+        model: the path of the model that was reduced.
+        output: the .xml of the smallest model that fails.
+        inputs: the .npz of its inputs; None where it has none.
+        failure: how it fails, in one sentence.
+        kind: what the failures of all candidates that were accepted have in common.
+        command: the arguments of the command that shows it.
+        before, after: how many layers the model had and has, but for Parameters, Constants and Results; those of bodies count.
+        layers: those of the smallest model.
+        parameters, constants: how many of them it has.
+        checks: how many candidates were checked.
+        recalled: how many were known from before, in this run or an interrupted one.
+        seconds: of this run.
+        notes: what the user may not expect.
+    """
+
+    model: str
+    output: str
+    inputs: str | None
+    failure: str
+    kind: str
+    command: tuple[str, ...]
+    before: int
+    after: int
+    layers: tuple[Layer, ...]
+    parameters: int
+    constants: int
+    checks: int
+    recalled: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """The layers and how they fail."""
+        names = ", ".join(f"{layer.name} ({layer.type})" for layer in self.layers[:3])
+        more = f" and {len(self.layers) - 3} more" if len(self.layers) > 3 else ""
+        return f"<Reduction {self.before} -> {self.after} layers, {self.checks} checks: {names or 'no layer'}{more}; {self.failure}>"
+
+
+def reduce(
+    path: str,
+    sources: Sequence[InputSource],
+    check: Check,
+    options: ReduceOptions,
+    *,
+    notify: Callable[[str], None] = lambda text: None,
+    progress: Callable[[Step], None] = lambda step: None,
+) -> Reduction:
+    """Find the smallest part of a model that fails as the model does, and write it with its inputs.
+
+    Args:
+        path: the model.
+        sources: where its inputs come from; random ones unless given.
+        check: decides whether a candidate fails, and how. It is not closed.
+        options: what is written, and how parts are cut out.
+        notify: takes what the user may not expect.
+        progress: called after each check.
+
+    Raises:
+        DoesNotFail: the model itself passes the check.
+        InputError: an option, input or file does not fit, or a file of the user would be overwritten.
+        ModelError, NodeError, UnsupportedError: the model or a file cannot be read or written.
+    """
+    start, output = time.monotonic(), Output(options.output)
+    output.check(files_read(path, options.weights, sources))
+    model = read_model(path, options.weights)
+    reshape(model, options.shapes or {}, tolerant=True)
+    arrays = _inputs(model, sources, options.seed, notify)
+    about = {"model": _digest(model, path), "inputs": _arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
+    answers = Answers(output.state, about, resume=options.resume)
+    trials = Trials(check, answers, progress, output.offer)
+    if trials.first(Candidate(model, named_inputs(model, arrays))) is None:
+        raise DoesNotFail("the model does not fail this check, so that there is nothing to reduce")
+    complete = False
+    try:
+        notes = _reduced(model, arrays, trials, options)
+        complete = True
+    finally:
+        best = trials.smallest
+        if best is not output.written and (complete or best.model is not model):
+            output.write(best)
+        answers.close(delete=complete)
+    return _report(path, model, check, trials, output, notes, time.monotonic() - start)
+
+
+def _inputs(model: Model, sources: Sequence[InputSource], seed: int, notify: Callable[[str], None]) -> list[np.ndarray]:
+    """An array for each input of a model, in order."""
+    ports = model.inputs
+    arrays = sample_inputs(sources, ports, seed, notify)
+    missing = [port.name for port in ports if port.name not in arrays]
+    if missing:
+        raise InputError(f"no value is given for input {', '.join(map(repr, missing))}")
+    return [arrays[port.name] for port in ports]
+
+
+def _reduced(model: Model, arrays: Sequence[np.ndarray], trials: Trials, options: ReduceOptions) -> list[str]:
+    """Find the smallest candidate; gives notes about it."""
+    whole, notes = _taken_apart(model, arrays, trials, options)
+    if whole is None:
+        return notes
+    while whole is not None:
+        part = smallest(whole, trials)
+        whole = _failing_body(whole, whole.kept(part), trials)
+    if not trials.smallest.layers:
+        notes.append("it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model")
+    return notes
+
+
+def _taken_apart(model: Model, arrays: Sequence[np.ndarray], trials: Trials, options: ReduceOptions) -> tuple[Whole | None, list[str]]:
+    """The model with the shapes of its inputs, or with those that it declares where it fails only so; None where neither fails."""
+    for keep in (True,) if options.keep_shapes else (False, True):
+        shapes = {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
+        fixed = with_shapes(model, shapes)
+        inputs = dict(zip(fixed.parameters, arrays, strict=True))
+        whole = Whole.of(Recording.of(fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout))
+        if trials(whole, whole.everything):
+            only_so = keep and not options.keep_shapes
+            return whole, ["it fails only with the sizes that the model leaves open, which are kept"] if only_so else []
+    return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
+
+
+def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole | None:
+    """A body that fails as a model of its own, of the layers that are left; None if there is none."""
+    bodies = (inner for node in kept if node.bodies for inner in inner_wholes(whole, node))
+    return next((inner for inner in bodies if trials(inner, inner.everything)), None)
+
+
+def _report(path: str, model: Model, check: Check, trials: Trials, output: Output, notes: Sequence[str], seconds: float) -> Reduction:
+    best = trials.smallest
+    files: Files = output.files(best)
+    layers = tuple(Layer(node.id, node.name, node.type, _inner(node)) for node in best.layers)
+    failure = trials.failure
+    types = [node.type for node in best.model.nodes]
+    return Reduction(
+        path, files.model, files.inputs, failure.text, failure.kind, tuple(check.command(files)), count_layers(model), count_layers(best.model),
+        layers, types.count("Parameter"), types.count("Constant"), trials.checks, trials.recalled, seconds, tuple(notes),
+    )  # fmt: skip
+
+
+def count_layers(model: Model) -> int:
+    """How many layers a model has, those of bodies included, but for Parameters, Constants and Results."""
+    return sum(node.type not in BOUNDARY for node in model.walk())
+
+
+def _inner(node: Node) -> int:
+    return sum(inner.type not in BOUNDARY for body in node.bodies.values() for inner in body.graph.walk())
+
+
+def _digest(model: Model, path: str) -> str:
+    """A digest of the files of a model."""
+    found = hashlib.sha256()
+    for file in dict.fromkeys(str(name) for name in (path, model.path, model.bin_path) if name is not None):
+        if Path(file).is_file():
+            with open_regular(file) as opened:
+                while chunk := opened.read(_CHUNK):
+                    found.update(chunk)
+    return found.hexdigest()
+
+
+def _arrays_digest(arrays: Sequence[np.ndarray]) -> str:
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(f"{array.dtype}{array.shape}".encode())
+        found.update("\0".join(map(str, array.ravel())).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()

@@ -1,0 +1,160 @@
+"""The search for the smallest part that still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from irexec.tools.reduce.answers import Answers
+from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, made
+from irexec.tools.reduce.checks.check import Check, Failure
+from irexec.tools.reduce.minimize import ddmin, shortest_prefix, shortest_suffix
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a reduction has come.
+
+    Attributes:
+        layers: how many layers the smallest part that fails has.
+        checks: how many candidates have been checked.
+    """
+
+    layers: int
+    checks: int
+
+
+class Trials:
+    """Checks candidates, each of them once.
+
+    Args:
+        check: decides whether a candidate fails.
+        answers: what is known from before; takes what is found.
+        progress: called after each check.
+        found: called with each smaller candidate that fails as the model does.
+
+    Attributes:
+        checks: how many candidates have been checked.
+        recalled: how many times an answer was known.
+    """
+
+    def __init__(
+        self, check: Check, answers: Answers, progress: Callable[[Step], None], found: Callable[[Candidate], None] = lambda candidate: None
+    ) -> None:
+        self._check, self._answers, self._progress, self._found = check, answers, progress, found
+        self.checks = self.recalled = 0
+        self._best: tuple[Candidate, Failure] | None = None
+
+    @property
+    def smallest(self) -> Candidate:
+        """The smallest candidate that fails as the model does."""
+        return self._known()[0]
+
+    @property
+    def failure(self) -> Failure:
+        """How the smallest candidate fails."""
+        return self._known()[1]
+
+    def first(self, candidate: Candidate) -> Failure | None:
+        """How the model itself fails: what other candidates are compared with."""
+        failure = self._checked(candidate)
+        if failure is not None:
+            self._best = candidate, failure
+        return failure
+
+    def __call__(self, whole: Whole, part: Part) -> bool:
+        """Whether a part fails in the same way."""
+        key = part.key(whole.path)
+        known = self._answers.known.get(key)
+        if known is not None:
+            self.recalled += 1
+            if known:
+                self._recall(made(whole, part))
+            return known
+        candidate = made(whole, part)
+        failure = None if candidate is None else self._checked(candidate)
+        fails = failure is not None and failure.kind == self.failure.kind
+        self._answers.add(key, fails)
+        if candidate is not None and failure is not None and fails and self._is_smaller(candidate):
+            self._best = candidate, failure
+            self._found(candidate)
+        self._progress(Step(_size(self.smallest)[0], self.checks))
+        return fails
+
+    def _known(self) -> tuple[Candidate, Failure]:
+        if self._best is None:
+            raise AssertionError("the model itself is checked first")
+        return self._best
+
+    def _checked(self, candidate: Candidate) -> Failure | None:
+        self.checks += 1
+        return self._check(candidate)
+
+    def _recall(self, candidate: Candidate | None) -> None:
+        if candidate is not None and self._is_smaller(candidate):
+            self._best = candidate, self.failure
+
+    def _is_smaller(self, candidate: Candidate) -> bool:
+        return _size(candidate) <= _size(self.smallest)
+
+
+def _size(candidate: Candidate) -> tuple[int, int]:
+    """Layers, those of bodies included, and all nodes."""
+    return sum(node.type not in BOUNDARY for node in candidate.model.walk()), len(candidate.model.nodes)
+
+
+def smallest(whole: Whole, fails: Trials) -> Part:
+    """The smallest part of a model that fails; the model itself does, which is not checked again."""
+    part = whole.everything
+    bare = replace(part, units=())
+    if fails(whole, bare):
+        return _without_parameters(whole, bare, fails)
+    part = _without_parameters(whole, part, fails)
+    part = _bisected(whole, part, fails)
+    while True:
+        part = _fewer_units(whole, part, fails)
+        shorter = _bypassed(whole, part, fails)
+        if shorter == part:
+            break
+        part = shorter
+    part = _fewer_results(whole, part, fails)
+    return _without_parameters(whole, part, fails)
+
+
+def _bisected(whole: Whole, part: Part, fails: Trials) -> Part:
+    """By cut points in topological order: first what is behind the last layer that is needed goes, then what is before the first."""
+    units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
+    units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
+    return replace(part, units=units)
+
+
+def _fewer_units(whole: Whole, part: Part, fails: Trials) -> Part:
+    return replace(part, units=ddmin(part.units, lambda units: fails(whole, replace(part, units=units))))
+
+
+def _bypassed(whole: Whole, part: Part, fails: Trials) -> Part:
+    """Layers are replaced by one of their inputs, the last of them first."""
+    for unit in reversed(part.units):
+        attempts = (whole.without(part, unit, index) for index in whole.bypasses(part, unit))
+        part = next((attempt for attempt in attempts if attempt.units and fails(whole, attempt)), part)
+    return part
+
+
+def _fewer_results(whole: Whole, part: Part, fails: Trials) -> Part:
+    count = len(whole.frontier(part))
+    if count < 2:
+        return part
+    return replace(part, results=_least(range(count), lambda results: fails(whole, replace(part, results=results))))
+
+
+def _without_parameters(whole: Whole, part: Part, fails: Trials) -> Part:
+    """Parameters that nothing reads are left out, as far as it fails without them."""
+    return replace(part, loose=_least(part.loose, lambda loose: fails(whole, replace(part, loose=loose))))
+
+
+def _least(items: Iterable[int], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """As ddmin, where nothing at all may fail as well."""
+    everything = tuple(items)
+    if not everything or fails(()):
+        return ()
+    return ddmin(everything, fails)
