@@ -10,7 +10,6 @@ from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ModelError
-from irexec.ir.constants import size_problem
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.shape_text import write_shape
@@ -53,7 +52,7 @@ def extract(
         boundary: what stands for the value of a layer that is not kept, and for an input at which no edge arrives.
         results: the values to give; unless given, those that are read by a layer that is not kept, or by a Result.
         bypass: for an output of a layer that is not kept, the value that its readers get in its place.
-        also: Parameters to keep although nothing reads them. Without any layer to keep, each of them and each of ``results`` gets a Result.
+        also: Parameters and Constants to keep although nothing reads them. Where nothing else is kept, the first Parameter gets a Result.
 
     Raises:
         ModelError: nothing can stand for a value that is read.
@@ -109,9 +108,10 @@ class _Extraction:
             for port, fresh in zip(node.ports, copied.ports, strict=True):
                 fresh.source = self._source(port)
         for node in also:
-            self._value(node.outputs[0])
+            self._bring(node.outputs[0])
         given = list(frontier(self.model, self.keep, self.bypass) if results is None else results)
-        given += [] if self.keep else [node.outputs[0] for node in also]
+        if not self.keep:
+            given += [node.outputs[0] for node in also if node.type == "Parameter"][:1]
         endings = [result for value in dict.fromkeys(given) for result in self._results(value)]
         return self._model(endings)
 
@@ -142,17 +142,18 @@ class _Extraction:
 
     def _value(self, original: Value) -> Value:
         value = resolved(original, self.bypass)
-        if value not in self.values:
-            self._bring(value)
+        self._bring(value)
         return self.values[value]
 
     def _bring(self, value: Value) -> None:
         """Bring a value that no kept layer gives: a Parameter or a Constant of the model, or what stands for it."""
         node = value.node
+        if value in self.values:
+            return
         if node.type == "Parameter":
             self.feeds[self._copy(node)] = value
             return
-        if node.constant is not None and node.constant.is_readable and size_problem(node.constant) is None:
+        if node.constant is not None and node.constant.is_readable:
             self._copy(node)
             return
         fact = self.boundary(value)

@@ -46,7 +46,7 @@ class Part:
         units: positions among the units of ``Whole``, in order.
         bypassed: units that are left out, and the input whose value the readers of their output get.
         results: positions among the frontier of the part; None for all of it.
-        loose: positions of the Parameters that are kept although no layer of the part reads them.
+        loose: positions among the Parameters and Constants of ``Whole`` that are kept although no layer of the part may read them.
     """
 
     units: tuple[int, ...]
@@ -67,16 +67,21 @@ class Whole:
         recording: its values.
         path: the names of the layers in whose bodies the model is; "" for the model itself.
         units: the layers that are kept or left out together, in topological order: one each, but for those of a variable.
+        loose: the Parameters, and the Constants that nothing reads.
     """
 
     recording: Recording
     path: str
     units: tuple[tuple[Node, ...], ...]
+    loose: tuple[Node, ...]
 
     @staticmethod
     def of(recording: Recording, path: str = "") -> Whole:
         """Take a model apart."""
-        return Whole(recording, path, tuple(_units(recording.model)))
+        model = recording.model
+        read = {source.node for node in model.nodes for source in node.inputs if source is not None}
+        loose = [node for node in model.nodes if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))]
+        return Whole(recording, path, tuple(_units(model)), tuple(loose))
 
     @property
     def model(self) -> Model:
@@ -85,8 +90,8 @@ class Whole:
 
     @property
     def everything(self) -> Part:
-        """The part that is the whole model, Parameters that nothing reads included."""
-        return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.model.parameters))))
+        """The part that is the whole model, what nothing reads included."""
+        return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.loose))))
 
     def candidate(self, part: Part) -> Candidate:
         """The model of a part, and its inputs.
@@ -100,8 +105,7 @@ class Whole:
     def extracted(self, part: Part) -> SubModel:
         """The model of a part."""
         keep, bypass = self.kept(part), self.bypass(part)
-        parameters = self.model.parameters
-        also = [parameters[i] for i in part.loose]
+        also = [self.loose[i] for i in part.loose]
         results = None if part.results is None else [self.frontier(part)[i] for i in part.results]
         return extract(self.model, keep, self.recording.boundary, results=results, bypass=bypass, also=also)
 

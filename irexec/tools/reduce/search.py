@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from irexec.errors import ModelError
+from irexec.io.writer import Writer
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, made
 from irexec.tools.reduce.checks.check import Check, Failure
@@ -73,7 +75,8 @@ class Trials:
             return known
         candidate = made(whole, part)
         failure = None if candidate is None else self._checked(candidate)
-        fails = failure is not None and failure.kind == self.failure.kind
+        same = failure is not None and failure.kind == self.failure.kind
+        fails = same and candidate is not None and _is_writable(candidate)
         self._answers.add(key, fails)
         if candidate is not None and failure is not None and fails and self._is_smaller(candidate):
             self._best = candidate, failure
@@ -96,6 +99,14 @@ class Trials:
 
     def _is_smaller(self, candidate: Candidate) -> bool:
         return _size(candidate) <= _size(self.smallest)
+
+
+def _is_writable(candidate: Candidate) -> bool:
+    try:
+        Writer(lambda data: None).document(candidate.model)
+    except ModelError:
+        return False
+    return True
 
 
 def _size(candidate: Candidate) -> tuple[int, int]:
