@@ -15,7 +15,7 @@ from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.shape_text import write_shape
 
 Boundary = Callable[[Value], Fact | None]
-"""What stands for a value that is cut: a fact with a known value becomes a Constant, one without becomes a Parameter; None cannot be cut."""
+"""What stands for a value that is cut: a fact with a known value is a Constant, one without a Parameter; with None it cannot be cut."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ def frontier(graph: Graph, keep: Collection[Node], bypass: Mapping[Value, Value]
     found: dict[Value, None] = {}
     for node in graph.nodes:
         if node not in inside and node not in bypassed:
-            found |= dict.fromkeys(source for value in node.inputs if value is not None and (source := resolved(value, through)).node in inside)
+            found |= dict.fromkeys(
+                source for value in node.inputs if value is not None and (source := resolved(value, through)).node in inside
+            )
     return sorted(found, key=_position(graph))
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "profile": "Show where the time of a model goes.",
     "bench": "Measure how fast a model runs.",
     "convert": "Convert an ONNX model to IR.",
+    "reduce": "Reduce a model to the smallest part that still fails.",
     "ops": "List the operations that irexec runs.",
 }
 """What each command does. The module irexec.cli.NAME has the command NAME."""

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 DELAY = 1.0
 """Seconds before a bar is shown: what is done sooner needs none."""
 
 
+class Advance(Protocol):
+    """Takes each amount that is done, and what the bar says from now on."""
+
+    def __call__(self, amount: float, text: str | None = None, /) -> None: ...
+
+
 @contextmanager
-def progress_bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
+def progress_bar(text: str, total: float) -> Iterator[Advance]:
     """Show a bar while the block lasts; call what it gives with each amount that is done. Nothing is left on the screen."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda amount: None
+        yield lambda amount, text=None: None
         return
     with ExitStack() as stack:
         yield _Bar(text, total, stack).advance
@@ -32,13 +38,14 @@ class _Bar:
         self._done = 0.0
         self._shown: Any = None
 
-    def advance(self, amount: float) -> None:
-        """So much more is done."""
+    def advance(self, amount: float, text: str | None = None, /) -> None:
+        """So much more is done; ``text`` replaces what the bar says."""
         self._done += amount
+        self._text = self._text if text is None else text
         if self._shown is None and time.monotonic() - self._start >= DELAY:
             self._show()
         if self._shown is not None:
-            self._shown.update(self._task, completed=self._done)
+            self._shown.update(self._task, completed=self._done, description=self._text)
 
     def _show(self) -> None:
         # Imported here because no command without a bar should wait for it.

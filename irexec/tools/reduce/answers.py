@@ -1,7 +1,7 @@
 """What has been tried, kept in a file, so that an interrupted reduction goes on without trying it again.
 
-The first line of the file is JSON that says what is reduced and how; each other line is the answer for one candidate. A reduction is deterministic:
-when it is begun again and every candidate that was tried has its answer from the file, it comes to where it was.
+The first line of the file is JSON that says what is reduced and how; each other line is the answer for one candidate. A reduction
+is deterministic: when it is begun again and every candidate that was tried has its answer from the file, it comes to where it was.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from irexec.errors import InputError, ModelError
 
@@ -38,9 +38,10 @@ class Answers:
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool) -> None:
         self.path, self.known = path, dict[str, bool]()
         self._head = json.dumps({"format": FORMAT, **about}, sort_keys=True)
-        self._file: IO[str] | None = None
+        self._is_begun = self._is_taken_over = False
         if resume and path is not None and path.exists():
             self._read(path)
+            self._is_taken_over = True
         self.resumed = len(self.known)
 
     def _read(self, path: Path) -> None:
@@ -56,32 +57,27 @@ class Answers:
             self.known[key] = answer == "fails"
 
     def add(self, key: str, fails: bool) -> None:
-        """Keep an answer, which is in the file when this returns."""
+        """Keep an answer, which is in the file when this returns; raises ModelError if it cannot be written."""
         self.known[key] = fails
         if self.path is None:
             return
         try:
-            if self._file is None:
-                self._file = self._opened(self.path)
-            self._file.write(f"{key} {'fails' if fails else 'passes'}\n")
-            self._file.flush()
+            if not self._is_begun:
+                self._begin(self.path)
+            with open(self.path, "ab") as file:
+                file.write(f"{key} {'fails' if fails else 'passes'}\n".encode())
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
-    def _opened(self, path: Path) -> IO[str]:
-        """The file, with what has been taken over from it and no unfinished line."""
-        if self.resumed and path.exists():
-            content = path.read_bytes()
-            os.truncate(path, content.rfind(b"\n") + 1)
-            return open(path, "a", encoding="utf-8")
-        file = open(path, "w", encoding="utf-8")
-        file.write(f"{self._head}\n")
-        return file
+    def _begin(self, path: Path) -> None:
+        """Leave what has been taken over from the file, without an unfinished line; otherwise write its first line."""
+        if self._is_taken_over:
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+        else:
+            path.write_bytes(f"{self._head}\n".encode())
+        self._is_begun = True
 
-    def close(self, *, delete: bool) -> None:
-        """Close the file; delete it where the reduction is complete."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if delete and self.path is not None:
+    def delete(self) -> None:
+        """Delete the file: the reduction is complete."""
+        if self.path is not None:
             self.path.unlink(missing_ok=True)

@@ -78,7 +78,9 @@ def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarra
     try:
         definition = resolve(node.type, node.version)
         arguments: dict[str, Any] = typed_attributes(node, definition).require()
-        runners = {name: _RecordingRunner(node, node.bodies[name], calls[name]) for name, kind in definition.injected.items() if kind is Runner}
+        runners = {
+            name: _RecordingRunner(node, node.bodies[name], calls[name]) for name, kind in definition.injected.items() if kind is Runner
+        }
         inputs = [recording.array(value) for value in node.inputs if value is not None]
         definition(*inputs, **arguments, **runners)
     except IrexecError:

@@ -80,7 +80,9 @@ class Whole:
         """Take a model apart."""
         model = recording.model
         read = {source.node for node in model.nodes for source in node.inputs if source is not None}
-        loose = [node for node in model.nodes if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))]
+        loose = [
+            node for node in model.nodes if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))
+        ]
         return Whole(recording, path, tuple(_units(model)), tuple(loose))
 
     @property

@@ -6,6 +6,7 @@ Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Inpu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
 def _chunks(length: int, count: int) -> list[tuple[int, int]]:
     """The bounds of ``count`` chunks of nearly equal length."""
     bounds = [length * i // count for i in range(count + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 def _one_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:

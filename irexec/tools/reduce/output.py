@@ -45,7 +45,9 @@ class Output:
         for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.state):
             check_file("-o", path, read)
         if self.inputs.exists() and not self.model.exists():
-            raise InputError(f"-o {self.model}: the inputs would be written to {self.inputs}, which exists without {self.model.name} beside it")
+            raise InputError(
+                f"-o {self.model}: the inputs would be written to {self.inputs}, which exists without {self.model.name} beside it"
+            )
         if self.state.exists() and not _is_state(self.state):
             raise InputError(f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else")
 

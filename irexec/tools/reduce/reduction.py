@@ -138,7 +138,12 @@ def reduce(
     model = read_model(path, options.weights)
     reshape(model, options.shapes or {}, tolerant=True)
     arrays = _inputs(model, sources, options.seed, notify)
-    about = {"model": _digest(model, path), "inputs": _arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
+    about = {
+        "model": _digest(model, path),
+        "inputs": _arrays_digest(arrays),
+        "check": list(check.identity),
+        "keep_shapes": options.keep_shapes,
+    }
     answers = Answers(output.state, about, resume=options.resume)
     trials = Trials(check, answers, progress, output.offer)
     if trials.first(Candidate(model, named_inputs(model, arrays))) is None:
@@ -151,7 +156,7 @@ def reduce(
         best = trials.smallest
         if best is not output.written and (complete or best.model is not model):
             output.write(best)
-        answers.close(delete=complete)
+    answers.delete()
     return _report(path, model, check, trials, output, notes, time.monotonic() - start)
 
 
@@ -198,14 +203,15 @@ def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole |
 
 
 def _report(path: str, model: Model, check: Check, trials: Trials, output: Output, notes: Sequence[str], seconds: float) -> Reduction:
-    best = trials.smallest
+    best, failure = trials.smallest, trials.failure
     files: Files = output.files(best)
-    layers = tuple(Layer(node.id, node.name, node.type, _inner(node)) for node in best.layers)
-    failure = trials.failure
     types = [node.type for node in best.model.nodes]
     return Reduction(
-        path, files.model, files.inputs, failure.text, failure.kind, tuple(check.command(files)), count_layers(model), count_layers(best.model),
-        layers, types.count("Parameter"), types.count("Constant"), trials.checks, trials.recalled, seconds, tuple(notes),
+        model=path, output=files.model, inputs=files.inputs, failure=failure.text, kind=failure.kind, command=tuple(check.command(files)),
+        before=count_layers(model), after=count_layers(best.model),
+        layers=tuple(Layer(node.id, node.name, node.type, _inner(node)) for node in best.layers),
+        parameters=types.count("Parameter"), constants=types.count("Constant"),
+        checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes),
     )  # fmt: skip
 
 

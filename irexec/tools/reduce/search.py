@@ -18,11 +18,13 @@ class Step:
     """How far a reduction has come.
 
     Attributes:
-        layers: how many layers the smallest part that fails has.
+        layers: how many layers the smallest part that fails has, those of bodies included.
+        of: how many the model has.
         checks: how many candidates have been checked.
     """
 
     layers: int
+    of: int
     checks: int
 
 
@@ -45,6 +47,7 @@ class Trials:
     ) -> None:
         self._check, self._answers, self._progress, self._found = check, answers, progress, found
         self.checks = self.recalled = 0
+        self._layers = 0
         self._best: tuple[Candidate, Failure] | None = None
 
     @property
@@ -62,6 +65,7 @@ class Trials:
         failure = self._checked(candidate)
         if failure is not None:
             self._best = candidate, failure
+            self._layers = _size(candidate)[0]
         return failure
 
     def __call__(self, whole: Whole, part: Part) -> bool:
@@ -81,7 +85,7 @@ class Trials:
         if candidate is not None and failure is not None and fails and self._is_smaller(candidate):
             self._best = candidate, failure
             self._found(candidate)
-        self._progress(Step(_size(self.smallest)[0], self.checks))
+        self._progress(Step(_size(self.smallest)[0], self._layers, self.checks))
         return fails
 
     def _known(self) -> tuple[Candidate, Failure]:

@@ -20,7 +20,10 @@ from irexec.tools.reduce.checks.check import Check, Failure, Files
 
 SKIPPED = 125
 """The exit code of a command that cannot test a candidate, as for git bisect run."""
-_NOT_STARTED = {126: "which a shell gives for a command that it cannot start", 127: "which a shell gives for a command that it does not find"}
+_NOT_STARTED = {
+    126: "which a shell gives for a command that it cannot start",
+    127: "which a shell gives for a command that it does not find",
+}
 _MODEL, _INPUTS = "{}", "{inputs}"
 _READ = 4 << 20
 

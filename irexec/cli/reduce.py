@@ -1,0 +1,176 @@
+"""irexec reduce"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from irexec.cli import render
+from irexec.cli.limit_options import timeout_option
+from irexec.cli.paths import FilePath
+from irexec.cli.progress import Advance, progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.usage import is_given, refuse_without
+from irexec.tools.input_sources import parse_input_source
+from irexec.tools.reduce.checks.check import Check
+from irexec.tools.reduce.checks.command import CommandCheck
+from irexec.tools.reduce.checks.finding import FindingCheck
+from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
+from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
+from irexec.tools.reduce.reduction import reduce as run_reduction
+from irexec.tools.reduce.search import Step
+
+_AGAINST = ("openvino", "onnxruntime", "onnx", "reference")
+_CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
+"""The parameters that say what a failure is, and their options."""
+_NOTHING_FAILS = 1
+
+
+class Kinds(click.ParamType):
+    """Kinds of values with commas between them."""
+
+    name = "nan,inf"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The kinds as a tuple."""
+        if isinstance(value, tuple):
+            return value
+        kinds = tuple(dict.fromkeys(part.strip().lower() for part in str(value).split(",")))
+        unknown = [kind for kind in kinds if kind not in KINDS]
+        return self.fail(f"{unknown[0]!r} is not one of {', '.join(KINDS)}", param, ctx) if unknown else kinds
+
+
+@click.command()
+@click.argument("model", type=FilePath())
+@click.option("-o", "--output", type=FilePath(), required=True, help="The .xml to write; its .bin and its inputs (.npz) have its name.")
+@click.option(
+    "--check", "command", metavar="COMMAND", help="It fails where this command does; {} stands for the .xml, {inputs} for the .npz."
+)
+@click.option("--finding", metavar="CODE", help="It fails where irexec validate has this finding, such as IR107.")
+@click.option("--against", type=click.Choice(_AGAINST), help="It fails where this runtime refuses it, or gives other results than irexec.")
+@click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
+@click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
+@click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against.  [default: 0.001]")
+@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance of --against.  [default: 1e-06]")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
+)
+@click.option("--bin", "weights", type=FilePath(), help="The weights, if not beside the model under the same name.")
+@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape; may be repeated.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
+@click.option("--keep-shapes", is_flag=True, help="Keep sizes that the model leaves open; by default they become those of the run.")
+@click.option("--resume", is_flag=True, help="Go on from where an interrupted reduction of the same -o was.")
+@timeout_option("Each check may take so long; what takes longer fails in a way of its own.  [default: 60]")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
+def reduce(
+    model: str, output: str, command: str | None, finding: str | None, against: str | None, trap: tuple[str, ...] | None,
+    expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...], weights: str | None,
+    shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, timeout: float | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Reduce MODEL to the smallest part that still fails, and write it with its inputs.
+
+    \b
+    irexec reduce model.xml -o min.xml --against openvino
+    irexec reduce model.xml -o min.xml --finding IR107
+    irexec reduce model.xml -o min.xml --trap nan -i image.npy
+    irexec reduce model.xml -o min.xml --check 'python check.py {} {inputs}'
+
+    Layers are cut off by bisection, then left out one at a time. What they gave to the others is recorded in one run, and becomes
+    inputs and constants of what is left. A part is kept only if it fails in the same way as MODEL: with the same exit code, finding or
+    error. --check is run without a shell; exit code 0 passes, 125 cannot be tested, any other one fails. Exit code 1 says that MODEL
+    itself does not fail.
+    """
+    _check_usage()
+    seconds = 60.0 if timeout is None else timeout
+    check = _check(command, finding, against, trap, expect_text, rtol, atol, seconds)
+    options = ReduceOptions(
+        output=output, weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, keep_shapes=keep_shapes, resume=resume,
+        timeout=seconds,
+    )  # fmt: skip
+    sources = [parse_input_source(text) for text in inputs]
+    try:
+        with check, progress_bar(f"reducing {model}", 1) as advance:
+            report = run_reduction(model, sources, check, options, notify=render.note_line, progress=_Shown(advance))
+    except DoesNotFail as error:
+        render.error_line(f"{model}: {error}")
+        if as_json:
+            render.error_json(type(error).__name__, str(error), _NOTHING_FAILS)
+        return _NOTHING_FAILS
+    if as_json:
+        render.as_json(_document(report))
+    else:
+        _show(report)
+    return 0
+
+
+class _Shown:
+    """Shows on a bar how many layers are left of those that there were."""
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance, self._shown = advance, 0.0
+
+    def __call__(self, step: Step) -> None:
+        part = 1 - step.layers / max(1, step.of)
+        self._advance(part - self._shown, f"{step.layers} of {step.of} layers left, {step.checks} checks")
+        self._shown = part
+
+
+def _check_usage() -> None:
+    """Refuse what would do nothing, and more or less than one way to fail."""
+    given = [option for name, option in _CHECKS.items() if is_given(name)]
+    options = ", ".join(f"--{option}" for option in _CHECKS.values())
+    if len(given) != 1:
+        said = f"{' and '.join(f'--{option}' for option in given)} are given" if given else "none is given"
+        raise click.UsageError(f"one of {options} says what a failure is, and {said}")
+    if not is_given("command"):
+        refuse_without("check", "expect_text")
+    if not is_given("against"):
+        refuse_without("against", "rtol", "atol")
+
+
+def _check(
+    command: str | None, finding: str | None, against: str | None, trap: tuple[str, ...] | None, expect_text: str | None,
+    rtol: float | None, atol: float | None, timeout: float,
+) -> Check:  # fmt: skip
+    if command is not None:
+        return CommandCheck(command, timeout, expect_text)
+    if finding is not None:
+        return FindingCheck(finding)
+    if trap is not None:
+        return ValuesCheck(trap, timeout)
+    from irexec.tools.reduce.checks.against import check_against
+
+    return check_against(against or "", rtol=rtol, atol=atol, timeout=timeout)
+
+
+def _document(report: Reduction) -> dict[str, Any]:
+    document = asdict(report)
+    document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}
+    return document
+
+
+def _show(report: Reduction) -> None:
+    rows = [(layer.id, layer.name, layer.type, layer.inner or None) for layer in report.layers]
+    if rows:
+        render.table(("id", "layer", "type", "inner layers"), rows, right=(0, 3), hide_empty=True)
+        render.line()
+    kept = " and ".join((_counted(report.parameters, "input"), _counted(report.constants, "constant")))
+    render.line(f"{_counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {_checks(report)}")
+    for note in report.notes:
+        render.note_line(note)
+    render.line(report.failure)
+    render.line()
+    render.line(report.output if report.inputs is None else f"{report.output}, inputs in {report.inputs}; this shows the failure:")
+    render.line(f"  {shlex.join(report.command)}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _checks(report: Reduction) -> str:
+    known = f", {report.recalled} were known" if report.recalled else ""
+    return f"{report.checks} checks{known}"

@@ -1,0 +1,158 @@
+"""irexec reduce: what it writes and says, its exit codes, and what interrupts it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.cli.main import run
+
+ROOT = Path(__file__).parent.parent.parent
+DIGITS = ROOT / "samples" / "digits"
+CLASSIFIER, DAMAGED = str(DIGITS / "classifier.xml"), str(DIGITS / "damaged.xml")
+
+
+def check(tmp_path: Path, body: str) -> str:
+    """A --check that runs Python with the paths in ``model`` and ``inputs``."""
+    script = tmp_path / "check it.py"
+    script.write_text(f"import sys\nmodel, inputs = sys.argv[1:]\ntext = open(model).read()\n{body}\n")
+    return shlex.join([sys.executable, str(script), "{}", "{inputs}"])
+
+
+def types(path: Path) -> list[str]:
+    return [node.type for node in irexec.read_model(path).nodes if node.type not in ("Parameter", "Constant", "Result")]
+
+
+def test_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "min.xml"
+    assert run(["reduce", DAMAGED, "-o", str(output), "--finding", "IR103"]) == 0
+    assert types(output) == ["Convolution"]
+    assert f"irexec validate {output}" in capsys.readouterr().out
+    assert [finding.code for finding in irexec.validate(irexec.read_model(output))] == ["IR103"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["min.bin", "min.npz", "min.xml"]
+
+
+@pytest.mark.parametrize("type", ["Convolution", "MaxPool", "Softmax", "Reshape"])
+def test_a_command(type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = {"Softmax": "SoftMax"}.get(type, type)
+    command = check(tmp_path, f"""sys.exit(3 if 'type="{written}"' in text else 0)""")
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert types(tmp_path / "min.xml") == [type]
+    assert document["kind"] == "exit code 3"
+    assert document["command"]["arguments"] == [
+        sys.executable, str(tmp_path / "check it.py"), str(tmp_path / "min.xml"), str(tmp_path / "min.npz"),
+    ]  # fmt: skip
+    with np.load(tmp_path / "min.npz") as inputs:
+        model = irexec.read_model(tmp_path / "min.xml")
+        recorded = irexec.compile_model(CLASSIFIER).run(np.random.default_rng(0).random((1, 1, 8, 8), np.float32), inputs.files)
+        for name in inputs.files:
+            np.testing.assert_allclose(inputs[name], recorded[name], rtol=1e-4, atol=1e-5)
+        irexec.compile_model(model)(dict(inputs))
+
+
+def test_two_layers_that_only_fail_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = check(tmp_path, """sys.exit('type="MaxPool"' in text and 'type="SoftMax"' in text)""")
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command]) == 0
+    assert types(tmp_path / "min.xml") == ["MaxPool", "Softmax"]
+
+
+def test_another_exit_code_is_another_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Without the Softmax it fails in another way, which must not be taken for the same one.
+    command = check(tmp_path, """sys.exit((3 if 'type="SoftMax"' in text else 4) if 'type="MaxPool"' in text else 0)""")
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command]) == 0
+    assert types(tmp_path / "min.xml") == ["MaxPool", "Softmax"]
+
+
+def test_expected_text_takes_the_place_of_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = check(tmp_path, """print("it is wrong" if 'type="MaxPool"' in text else "fine", file=sys.stderr)\nsys.exit(len(text) % 3)""")
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--expect-text", "is wrong"]) == 0
+    assert types(tmp_path / "min.xml") == ["MaxPool"]
+
+
+def test_what_hangs_is_reduced_to_what_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = check(tmp_path, """import time\ntime.sleep(60 if 'type="SoftMax"' in text else 0)""")
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command, "--timeout", "1", "--json"]) == 0
+    assert types(tmp_path / "min.xml") == ["Softmax"]
+    assert json.loads(capsys.readouterr().out)["kind"] == "timeout"
+
+
+def test_names_cannot_become_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "a; touch injected; 'b $(touch injected) {x}"
+    folder.mkdir()
+    command = check(tmp_path, "sys.exit(1)")
+    assert run(["reduce", CLASSIFIER, "-o", str(folder / "min.xml"), "--check", command, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["command"]
+    assert shlex.split(shown["text"]) == shown["arguments"]
+    assert not list(tmp_path.rglob("injected"))
+
+
+def test_a_check_that_always_fails_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", check(tmp_path, "sys.exit(1)")]) == 0
+    shown = capsys.readouterr()
+    assert "without any layer" in shown.err
+    assert types(tmp_path / "min.xml") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("sys.exit(0)", 1, "does not fail"),
+        ("sys.exit(125)", 1, "does not fail"),
+        ("sys.exit(127)", 2, "exit code 127"),
+    ],
+)
+def test_a_model_that_does_not_fail(body: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", check(tmp_path, body)]) == code
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["check it.py"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "one of --check, --finding, --against, --trap says what a failure is, and none is given"),
+        (["--finding", "IR107", "--trap", "nan"], "--finding and --trap are given"),
+        (["--finding", "IR999"], "there is no finding code 'IR999'"),
+        (["--finding", "IR011"], "about the file itself"),
+        (["--trap", "f16"], "'f16' is not one of nan, inf"),
+        (["--check", "python check.py"], "has no {}"),
+        (["--check", "python 'check.py {}"], "no closing quotation"),
+        (["--check", "no-such-command {}"], "'no-such-command' cannot be started"),
+        (["--finding", "IR107", "--expect-text", "x"], "--expect-text is for --check"),
+        (["--finding", "IR107", "--rtol", "1"], "--rtol is for --against"),
+    ],
+)
+def test_wrong_usage(options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("output", "existing", "said"),
+    [
+        ("min.onnx", "", "does not end in .xml"),
+        ("none/min.xml", "", "does not exist"),
+        ("classifier.xml", "", "is the model"),
+        ("min.xml", "min.npz", "exists without min.xml beside it"),
+        ("min.xml", "min.reduce", "exists and is something else"),
+    ],
+)
+def test_files_of_the_user_are_not_overwritten(
+    output: str, existing: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"classifier{suffix}").write_bytes(Path(CLASSIFIER).with_suffix(suffix).read_bytes())
+    if existing:
+        (tmp_path / existing).write_text("mine")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(["reduce", str(tmp_path / "classifier.xml"), "-o", str(tmp_path / output), "--trap", "nan"]) == 2
+    assert said in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
