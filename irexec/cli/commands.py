@@ -13,6 +13,7 @@ COMMANDS = {
     "validate": "Find everything that is wrong with a model, or with many.",
     "explain": "Explain a finding code of validate, such as IR103.",
     "inspect": "Show what a model consists of, and what would run.",
+    "batch": "Run a model over many images or arrays, on all cores; resumes.",
     "profile": "Show where the time of a model goes.",
     "bench": "Measure how fast a model runs.",
     "convert": "Convert an ONNX model to IR.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.image_options import IMAGE_OPTIONS, image_from, image_options
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
 from irexec.tools.image_files import IMAGE_SUFFIXES
-from irexec.tools.images import ImageOptions
 from irexec.tools.infer import InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
 from irexec.tools.input_sources import InputSource, parse_input_source
@@ -24,27 +23,6 @@ from irexec.tools.results import Comparison, Prediction, describe
 
 _POSITIONS_SHOWN = 100
 _NAMES_SHOWN = 10
-
-
-class Values(click.ParamType):
-    """Finite values with commas between them, 0 among them or not."""
-
-    name = "value[,value...]"
-
-    def __init__(self, zero: bool = True) -> None:
-        self.zero = zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        """The values as a tuple."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            values = tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            return self.fail(f"{value!r} is not a list of values", param, ctx)
-        if not all(map(math.isfinite, values)) or (0 in values and not self.zero):
-            return self.fail(f"{value!r} has a value that is not finite{'' if self.zero else ' or is 0'}", param, ctx)
-        return values
 
 
 @click.command()
@@ -68,15 +46,7 @@ class Values(click.ParamType):
     metavar=METAVAR,
     help="Give an input this shape; may be repeated. NAME=1,3,?,2..8 means the same, NAME may be left out for the only input.",
 )
-@click.option("--layout", help="Axes of the input that takes an image, such as NCHW.")
-@click.option("--mean", type=Values(), default="0", help="Subtracted from every pixel (0..255): one value, or one per channel.")
-@click.option("--scale", type=Values(zero=False), default="1", help="Every pixel is divided by it, after --mean.")
-@click.option("--bgr", is_flag=True, help="The model's channels are in BGR order.")
-@click.option(
-    "--resize",
-    type=click.Choice(["stretch", "fit", "crop", "none"]),
-    help="An image of another size: stretch it (default), fit it in and pad with black, crop the middle, or refuse it.",
-)
+@image_options
 @click.option("-o", "--output", type=FilePath(), help="Write the results to a .npz, or a result that is an image to a .png.")
 @click.option("--topk", type=click.IntRange(1), help="Show the most probable classes of each result.")
 @click.option("--axis", type=int, help="The axis of the classes for --topk; guessed from the shape by default.")
@@ -119,9 +89,12 @@ def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...],
     """
     sources = [parse_input_source(text) for text in inputs]
     _check_usage(sources, str(options["output"] or ""))
-    image = ImageOptions(**{name: options.pop(name) for name in ("layout", "mean", "scale", "bgr", "resize")})
     request = InferOptions(
-        image=image, shapes=shapes_by_input(shapes, "--shape"), optimize=not no_optimize, class_axis=options.pop("axis"), **options
+        image=image_from(options),
+        shapes=shapes_by_input(shapes, "--shape"),
+        optimize=not no_optimize,
+        class_axis=options.pop("axis"),
+        **options,
     )
     with render.progress(f"running {model}"):
         report = run_once(model, sources, request, Messages(render.note_line, render.warning_line))
@@ -142,7 +115,7 @@ def _check_usage(sources: Sequence[InputSource], output: str) -> None:
     if is_given("tensors") and is_given("every_tensor"):
         raise click.UsageError("--tensor names the tensors to give, --all gives every one: use either of them")
     reads_image = any(source.kind == "image" for source in sources)
-    for name in ("layout", "mean", "scale", "bgr", "resize"):
+    for name in IMAGE_OPTIONS:
         writes_image = output.lower().endswith(".png") and name != "resize"
         if is_given(name) and not reads_image and not writes_image:
             raise click.UsageError(f"--{name} is for images, and no -i is one ({', '.join(IMAGE_SUFFIXES)})")

@@ -194,12 +194,17 @@ def as_json(document: dict[str, Any]) -> None:
     json_document({"schema": SCHEMA, **document})
 
 
-def json_document(document: dict[str, Any]) -> None:
+def json_line(document: dict[str, Any]) -> None:
+    """The same in one line, for a command that reports while it works."""
+    json_document({"schema": SCHEMA, **document}, None)
+
+
+def json_document(document: dict[str, Any], indent: int | None = 2) -> None:
     """A JSON document of a format that is not irexec's own, written as ``as_json`` writes its own."""
     plain = _plain(document)
-    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False))
+    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(plain, indent=indent, ensure_ascii=False, allow_nan=False))
     if encodable(text, sys.stdout) != text:
-        text = json.dumps(plain, indent=2, allow_nan=False)
+        text = json.dumps(plain, indent=indent, allow_nan=False)
     put(f"{text}\n")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from irexec.analysis.text_table import amount
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
-from irexec.tools.npy import MAGIC, Read, read_array
+from irexec.tools.npy import MAGIC, Header, Read, read_array, read_header
 
 STDIN = "-"
 _PASSED = "/dev/fd/"
@@ -29,6 +29,8 @@ _ENCRYPTED = 1
 _LONGEST_NAME = 65535
 _ESCAPED = re.compile("%(25|2E|2F|3A|5C)")
 _CHUNK = 1 << 20
+# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts behind it are. Source: APPNOTE.TXT, 4.3.7.
+_LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
 # What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets before the start of
 # the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in memory, NotImplementedError for versions
 # and flags that it does not know. zlib.error is that of its decompressor.
@@ -79,11 +81,42 @@ class ArrayFile:
             self._file.seek(0)
             return read_array(_reader(self._file, self._label), size, self._label, self._memory)
         member, where = self._members[name], f"{self._label}, array {name!r}"
+        with self._member(member, where) as file:
+            return read_array(_reader(file, where), member.file_size, where, self._memory)
+
+    def header(self, name: str) -> Header:
+        """What the header of that array says; raises ModelError if it cannot be read."""
+        if self._archive is None:
+            size = self._file.seek(0, io.SEEK_END)
+            self._file.seek(0)
+            return read_header(_reader(self._file, self._label), size, self._label)
+        member, where = self._members[name], f"{self._label}, array {name!r}"
+        with self._member(member, where) as file:
+            return read_header(_reader(file, where), member.file_size, where)
+
+    def start(self, name: str) -> int | None:
+        """Where the array begins in the file, with its header; None if it is compressed."""
+        if self._archive is None:
+            return 0
+        member = self._members[name]
+        if member.compress_type != zipfile.ZIP_STORED:
+            return None
+        header = self.bytes_at(member.header_offset, _LOCAL_HEADER)
+        return member.header_offset + _LOCAL_HEADER + sum(int.from_bytes(header[lengths], "little") for lengths in _LENGTHS)
+
+    def bytes_at(self, offset: int, count: int) -> bytes:
+        """Bytes of the file; raises ModelError if there are not so many, or they cannot be read."""
+        with _damage(self._label):
+            self._file.seek(offset)
+            data = self._file.read(count)
+        if len(data) < count:
+            raise ModelError(f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more")
+        return data
+
+    def _member(self, member: zipfile.ZipInfo, where: str) -> IO[bytes]:
         _check_member(member, where)
         with _damage(where):
-            file = self._archive.open(member)
-        with file:
-            return read_array(_reader(file, where), member.file_size, where, self._memory)
+            return cast(zipfile.ZipFile, self._archive).open(member)
 
 
 def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: MemoryLimit | None = None) -> ArrayFile:
@@ -198,13 +231,28 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
     # Not by np.savez, which takes an array called "file" for an argument of its own.
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
-            filename = f"{_member_name(name)}{_SUFFIX}"
-            if len(filename.encode()) > _LONGEST_NAME:
-                raise ModelError(
-                    f"array {name[:40]!r}...: its name has {len(name)} characters, a .npz takes {_LONGEST_NAME} bytes of UTF-8"
-                )
-            with archive.open(filename, "w", force_zip64=True) as member:
+            with npz_member(archive, name) as member:
                 np.lib.format.write_array(member, storable(array), allow_pickle=False)
+
+
+@contextmanager
+def npz_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+    """A new array of a .npz, open for writing its header and its elements.
+
+    Raises:
+        ModelError: the name is longer than those of a .zip can be.
+    """
+    filename = f"{_member_name(name)}{_SUFFIX}"
+    if len(filename.encode()) > _LONGEST_NAME:
+        raise ModelError(f"array {name[:40]!r}...: its name has {len(name)} characters, a .npz takes {_LONGEST_NAME} bytes of UTF-8")
+    with archive.open(filename, "w", force_zip64=True) as member:
+        yield member
+
+
+def write_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """The header of a .npy, behind which the elements follow in C order."""
+    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, facts)
 
 
 def _member_name(name: str) -> str:

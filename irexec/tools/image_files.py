@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import struct
@@ -62,8 +63,9 @@ def load_pillow() -> Any:
 
 
 def read_pixels(
-    path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit
-) -> np.ndarray:
+    path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit,
+    content: bytes | None = None,
+) -> np.ndarray:  # fmt: skip
     """The pixels of an image: uint8, or float32 where the file has more than 8 bits per channel; [height, width, channels].
 
     Args:
@@ -73,6 +75,7 @@ def read_pixels(
         resize: as in ImageOptions.
         notify: called with what the user might not expect.
         memory: how much the image may take, all copies of it included.
+        content: the bytes of the file; None if they are to be read.
 
     Raises:
         ModelError: the file is not a readable image, or takes too much memory.
@@ -81,7 +84,7 @@ def read_pixels(
     """
     pillow = load_pillow()
     try:
-        image = _read(pillow, path, channels, size, notify, memory)
+        image = _read(pillow, path, content, channels, size, notify, memory)
         # The orientation decides what is the width, so that it is known only now.
         width, height = size[0] or image.width, size[1] or image.height
         if (width, height) != image.size:
@@ -92,11 +95,13 @@ def read_pixels(
     return np.broadcast_to(pixels, (height, width, channels))
 
 
-def _read(pillow: Any, path: str, channels: int, size: tuple[int | None, int | None], notify: Notify, memory: MemoryLimit) -> Any:
+def _read(
+    pillow: Any, path: str, content: bytes | None, channels: int, size: tuple[int | None, int | None], notify: Notify, memory: MemoryLimit
+) -> Any:
     """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
     with ExitStack() as stack:
         with _damage(pillow, path, notify):
-            file = stack.enter_context(open_regular(path))
+            file = stack.enter_context(open_regular(path) if content is None else io.BytesIO(content))
             opened = stack.enter_context(pillow.Image.open(file, formats=_FORMATS))
         _check_memory(path, opened.size, size, channels, memory)
         with _damage(pillow, path, notify):

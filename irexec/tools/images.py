@@ -34,8 +34,12 @@ class ImageOptions:
     resize: Resize | None = None
 
 
-def read_image(path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None) -> np.ndarray:
+def read_image(
+    path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None, content: bytes | None = None
+) -> np.ndarray:
     """The image as the array that ``port`` expects; ``notify`` is called with what the user might not expect.
+
+    ``content`` has the bytes of the file if they are not to be read.
 
     Raises:
         ModelError: the file is not a readable image.
@@ -47,7 +51,7 @@ def read_image(path: str, port: Port, options: ImageOptions, notify: Notify, mem
     channels = _channels(port, sizes.get("C", 1))
     mean, scale = _per_channel(options, channels)
     width, height = (size if isinstance(size, int) else None for size in (sizes["W"], sizes["H"]))
-    pixels = read_pixels(path, channels, (width, height), options.resize, notify, memory or MemoryLimit())
+    pixels = read_pixels(path, channels, (width, height), options.resize, notify, memory or MemoryLimit(), content)
     return _typed(_laid_out(pixels[:, :, ::-1] if options.bgr else pixels, mean, scale, layout), pixels, port, path)
 
 

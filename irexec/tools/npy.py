@@ -75,10 +75,7 @@ def read_array(read: Read, size: int, where: str, memory: MemoryLimit) -> np.nda
         ModelError: it is not a .npy of booleans, integers, floats or text, is longer or shorter than its header says, or takes
             too much memory.
     """
-    header = _read_header(read, where)
-    if header.length + header.bytes != size:
-        expected = f"{header.bytes:,} bytes of {header.dtype.name} of shape {list(header.shape)}"
-        raise ModelError(f"{where}: has {size - header.length:,} bytes after its header, which says that it has {expected}")
+    header = read_header(read, size, where)
     # Bytes that are decoded take four more each.
     try:
         memory.check_memory(header.bytes * (5 if header.dtype.kind == "S" else 1), f"{header.dtype.name} of shape {list(header.shape)}")
@@ -88,7 +85,25 @@ def read_array(read: Read, size: int, where: str, memory: MemoryLimit) -> np.nda
     return elements.reshape(header.shape[::-1]).T if header.fortran_order else elements.reshape(header.shape)
 
 
-def _read_header(read: Read, where: str) -> Header:
+def read_header(read: Read, size: int, where: str) -> Header:
+    """The header of a .npy of ``size`` bytes.
+
+    Raises:
+        ModelError: as for ``read_array``, but for the memory that the elements take.
+    """
+    header = _header(read, where)
+    if header.length + header.bytes != size:
+        expected = f"{header.bytes:,} bytes of {header.dtype.name} of shape {list(header.shape)}"
+        raise ModelError(f"{where}: has {size - header.length:,} bytes after its header, which says that it has {expected}")
+    return header
+
+
+def part_of(data: bytes, header: Header, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Elements of a .npy from their bytes, as an array of the given shape."""
+    return _checked(_native(np.frombuffer(bytearray(data), header.dtype)), where).reshape(shape)
+
+
+def _header(read: Read, where: str) -> Header:
     start = _start(read, len(MAGIC) + 2)
     if not start.startswith(MAGIC):
         raise ModelError(f"{where}: is not a .npy: it starts with {start[: len(MAGIC)]!r}")

@@ -1,0 +1,148 @@
+"""The items of a job: images, the first axis of arrays, and rows of tables, in an order that is always the same."""
+
+from __future__ import annotations
+
+import glob
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from irexec.errors import InputError, ModelError
+from irexec.io.regular_files import open_regular
+from irexec.tools.array_items import ArrayItems
+from irexec.tools.batch.tables import row_count
+from irexec.tools.image_files import IMAGE_SUFFIXES
+
+Kind = Literal["image", "arrays", "table"]
+_ARRAYS, _TABLE, _LIST = (".npy", ".npz"), ".parquet", ".txt"
+SUFFIXES = (*IMAGE_SUFFIXES, *_ARRAYS, _TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item: a file, or what is at an index in it.
+
+    Attributes:
+        path: the file.
+        kind: what it is.
+        index: along the first axis of the arrays, or the row of the table; 0 for an image.
+    """
+
+    path: str
+    kind: Kind
+    index: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the output and messages call the item."""
+        return self.path if self.kind == "image" else f"{self.path}[{self.index}]"
+
+
+class Items(Sequence[Item]):
+    """All items, which are made when they are asked for: files are held, not items.
+
+    Args:
+        files: path, kind and number of items of each.
+        order: the positions in the order of work; None for that of the files.
+    """
+
+    def __init__(self, files: Sequence[tuple[str, Kind, int]], order: np.ndarray | None = None) -> None:
+        self._files, self._order = files, order
+        self._ends = list(accumulate(count for _, _, count in files))
+
+    def __len__(self) -> int:
+        total = self._ends[-1] if self._ends else 0
+        return total if self._order is None else len(self._order)
+
+    def __getitem__(self, position: int) -> Item:  # type: ignore[override]
+        if not 0 <= position < len(self):
+            raise IndexError(position)
+        position = position if self._order is None else int(self._order[position])
+        file = bisect_right(self._ends, position)
+        path, kind, count = self._files[file]
+        return Item(path, kind, position - (self._ends[file] - count))
+
+
+def find_items(sources: Sequence[str], *, limit: int | None = None, shuffle_seed: int | None = None, column: str | None = None) -> Items:
+    """The items of files, folders, patterns and lists, in the order given; the files of a folder by name.
+
+    Args:
+        sources: images, .npy and .npz (items along the first axis), .parquet (a row each), a .txt with a path in each line (relative
+            ones from its folder), folders (all of these in them and in their folders, without .txt), and patterns such as ``**/*.png``.
+        limit: only so many, after shuffling.
+        shuffle_seed: take them in a random order, the same for the same seed.
+        column: of the tables.
+
+    Raises:
+        InputError: a source does not exist, is of another kind, or has no items.
+        ModelError: a file cannot be read.
+    """
+    files: list[tuple[str, Kind, int]] = []
+    for source in sources:
+        found = [(path, _kind(path)) for path in _paths(source)]
+        if not found:
+            raise InputError(f"{source}: has no {_listed()}")
+        files += [(path, kind, _count(path, kind, column)) for path, kind in found]
+    items = Items(files)
+    order = None if shuffle_seed is None else np.random.default_rng(shuffle_seed).permutation(len(items))
+    if limit is not None and limit < len(items):
+        order = np.arange(limit) if order is None else order[:limit]
+    return items if order is None else Items(files, order)
+
+
+def _listed() -> str:
+    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+
+
+def _paths(source: str) -> Iterator[str]:
+    path = Path(source)
+    if path.is_dir():
+        yield from sorted(str(file) for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+    elif path.suffix.lower() == _LIST and path.exists():
+        yield from _lines(path)
+    elif path.exists() or not glob.has_magic(source):
+        if not path.exists():
+            raise InputError(f"{source}: no such file or folder")
+        yield source
+    else:
+        yield from sorted(file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The paths in a list; empty lines are left out. Whether they exist is seen when they are read."""
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: is not a readable list of paths: {error}") from None
+    for line in text.splitlines():
+        if line.strip():
+            yield str(path.parent / line.strip())
+
+
+def _kind(path: str) -> Kind:
+    suffix = Path(path).suffix.lower()
+    if suffix in IMAGE_SUFFIXES:
+        return "image"
+    if suffix in _ARRAYS:
+        return "arrays"
+    if suffix == _TABLE:
+        return "table"
+    raise InputError(f"{path}: is not a {_listed()}")
+
+
+def _count(path: str, kind: Kind, column: str | None) -> int:
+    if kind == "image":
+        return 1
+    if kind == "table":
+        return row_count(path, column)
+    arrays = ArrayItems(path)
+    arrays.close()
+    return arrays.count

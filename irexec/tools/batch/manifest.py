@@ -1,0 +1,149 @@
+"""What a job has done so far, in an SQLite file beside its output.
+
+Tables: ``job`` (key, value): the SHA-256 of the model and what decides the results. ``items``: each item's name, state ("waiting",
+"done" or "failed"), error, and place in the output: the number of the part and the row in it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from irexec.errors import InputError, ModelError
+from irexec.tools.batch.items import Items
+from irexec.tools.batch.part import PartResult
+
+_SCHEMA = """
+CREATE TABLE job (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE parts (number INTEGER PRIMARY KEY);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY, name TEXT, state TEXT NOT NULL DEFAULT 'waiting', error TEXT, part INTEGER, row INTEGER
+);
+"""
+_VERSION, _MANIFEST = "1", "irexec batch"
+
+
+class Manifest:
+    """The open manifest of a job. Only one process has it open.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        InputError: another process has it open, or it is not a manifest.
+        ModelError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._errors():
+            self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
+            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            # The lock is taken with the first of these, and kept until the file is closed.
+            with self._transaction():
+                pass
+
+    def close(self) -> None:
+        """Close it; what is beside it of SQLite's goes."""
+        with self._errors():
+            self._db.close()
+
+    def begin(self, description: Mapping[str, str], items: Items, part_size: int) -> None:
+        """Begin a new job."""
+        facts = {"what": _MANIFEST, "version": _VERSION, "items": str(len(items)), "part_size": str(part_size), **description}
+        with self._errors(), self._transaction():
+            for statement in _SCHEMA.strip().split(";")[:-1]:
+                self._db.execute(statement)
+            self._db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
+            self._db.executemany("INSERT INTO items (id, name) VALUES (?, ?)", ((i, item.name) for i, item in enumerate(items)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no job was begun."""
+        with self._errors():
+            return not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+    def description(self) -> dict[str, str]:
+        """What the job was begun with.
+
+        Raises:
+            InputError: the file is another database.
+        """
+        with self._errors():
+            try:
+                found = dict(self._db.execute("SELECT key, value FROM job"))
+            except sqlite3.OperationalError:
+                found = {}
+        if found.get("what") != _MANIFEST or found.get("version") != _VERSION:
+            raise InputError(f"{self.path}: is not a manifest that this irexec batch has written")
+        return found
+
+    def same_items(self, items: Items) -> str:
+        """What differs between the items of the job and those given; "" if nothing does."""
+        with self._errors(), closing(self._db.execute("SELECT id, name FROM items ORDER BY id")) as rows:
+            count = 0
+            for number, name in rows:
+                if number >= len(items) or items[number].name != name:
+                    now = items[number].name if number < len(items) else "nothing"
+                    return f"item {number} was {name}, and is {now}"
+                count += 1
+        return "" if count == len(items) else f"there were {count} items, and are {len(items)}"
+
+    def finished(self) -> set[int]:
+        """The parts that are done."""
+        with self._errors():
+            return {number for (number,) in self._db.execute("SELECT number FROM parts")}
+
+    def counts(self) -> dict[str, int]:
+        """How many items are in each state."""
+        with self._errors():
+            return dict(self._db.execute("SELECT state, count(*) FROM items GROUP BY state"))
+
+    def keep(self, result: PartResult, first: int) -> None:
+        """A part is done: all of its items in one transaction. ``first`` is the id of its first item."""
+        rows = [
+            ("done" if error is None else "failed", error, result.number, row, first + i)
+            for i, (row, error) in enumerate(zip(result.rows, result.errors, strict=True))
+        ]
+        with self._errors(), self._transaction():
+            self._db.executemany("UPDATE items SET state = ?, error = ?, part = ?, row = ? WHERE id = ?", rows)
+            self._db.execute("INSERT INTO parts VALUES (?)", (result.number,))
+
+    def forget(self, parts: Iterable[int]) -> None:
+        """Parts are to be done again."""
+        with self._errors(), self._transaction():
+            for number in parts:
+                self._db.execute("DELETE FROM parts WHERE number = ?", (number,))
+                self._db.execute("UPDATE items SET state = 'waiting', error = NULL, part = NULL, row = NULL WHERE part = ?", (number,))
+
+    def failures(self) -> Iterator[tuple[str, str]]:
+        """Name and error of each item that failed."""
+        with self._errors():
+            yield from self._db.execute("SELECT name, error FROM items WHERE state = 'failed' ORDER BY id")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What SQLite raises, as errors of irexec."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise InputError(f"{self.path}: another run writes this output") from None
+            raise ModelError(f"{self.path}: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{self.path}: is not a manifest of irexec batch: {error}") from None

@@ -1,0 +1,178 @@
+"""One part of a job: its items are read, grouped by shape, run in batches, and written to one file.
+
+What is written depends on the items and the job alone, not on which process does it, or when: a part that is done again
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import IrexecError
+from irexec.tools.batch.items import Item, Items
+from irexec.tools.batch.job import Job
+from irexec.tools.batch.part_files import Row, write_part
+from irexec.tools.batch.predictor import Predictor
+from irexec.tools.batch.readers import ItemReader
+from irexec.tools.results import predictions
+
+Arrays = Mapping[str, np.ndarray]
+Shapes = tuple[tuple[str, tuple[int, ...], str], ...]
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """A part that is to be done.
+
+    Attributes:
+        number: of the part, from 0.
+        file: that is written.
+        items: of the part.
+        singly: the numbers of batches whose items are run one by one, since a process died of one of them.
+        skipped: positions of items that are not run, with the reason.
+    """
+
+    number: int
+    file: Path
+    items: tuple[Item, ...]
+    singly: frozenset[int] = frozenset()
+    skipped: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """A part that is done.
+
+    Attributes:
+        number: of the part.
+        rows: for each item its row in the file, or None.
+        errors: for each item the reason for which it has none, or None.
+        note: the first that reading the items gave; "" if none.
+    """
+
+    number: int
+    rows: tuple[int | None, ...]
+    errors: tuple[str | None, ...]
+    note: str = ""
+
+
+@dataclass
+class Progress:
+    """Where the process is; it may be shared with the one that waits for it.
+
+    Attributes:
+        done: items of all parts that have a result or an error.
+        batch: the number of the batch that runs; -1 for none.
+        position: of the item in the part that runs by itself; -1 for none.
+    """
+
+    done: int = 0
+    batch: int = -1
+    position: int = -1
+
+
+class PartRunner:
+    """Does parts of a job in one process."""
+
+    def __init__(self, job: Job, progress: Progress | None = None) -> None:
+        self._job, self._progress = job, progress or Progress()
+        self._predictor = Predictor(job.model, job.predictor).load()
+        self._reader = ItemReader(self._predictor, job.image, job.column, MemoryLimit(job.predictor.max_memory))
+
+    def __call__(self, task: PartTask) -> PartResult:
+        """Read, run and write a part.
+
+        Raises:
+            ModelError: the file cannot be written.
+        """
+        notes: list[str] = []
+        self._reader.notify = notes.append
+        rows: list[Row] = [Row(item.name) for item in task.items]
+        for number, positions, arrays in self._batches(task, rows):
+            self._progress.batch = number
+            self._run(task, rows, number, positions, arrays)
+            self._progress.batch = -1
+        self._reader.close()
+        written = write_part(task.file, rows, self._job.form)
+        return PartResult(task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "")
+
+    def _batches(self, task: PartTask, rows: list[Row]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
+        """The items in batches of the same shapes: number, positions and arrays of each. What cannot be read is an error of its row."""
+        size, number = self._predictor.batching.size(self._job.batch_size), 0
+        waiting: dict[Shapes, tuple[list[int], list[Arrays]]] = {}
+        for position, item in enumerate(task.items):
+            if position in task.skipped:
+                self._fail(rows[position], task.skipped[position])
+                continue
+            try:
+                arrays = self._reader.read(item)
+            except IrexecError as error:
+                self._fail(rows[position], str(error))
+                continue
+            key = tuple((name, array.shape, array.dtype.str) for name, array in arrays.items())
+            positions, group = waiting.setdefault(key, ([], []))
+            positions.append(position)
+            group.append(arrays)
+            if len(positions) == size:
+                yield number, *waiting.pop(key)
+                number += 1
+        for rest, (positions, group) in enumerate(waiting.values(), number):
+            yield rest, positions, group
+
+    def _run(self, task: PartTask, rows: list[Row], number: int, positions: list[int], arrays: list[Arrays]) -> None:
+        if number not in task.singly:
+            try:
+                self._keep(rows, positions, self._predictor.predict(arrays, self._job.batch_size))
+                return
+            except IrexecError as error:
+                if len(positions) == 1:
+                    self._fail(rows[positions[0]], str(error))
+                    return
+        # One of the items does not fit the model, or a process died of it: each by itself, so that the others have results.
+        for position, each in zip(positions, arrays, strict=True):
+            self._progress.position = position
+            try:
+                self._keep(rows, [position], self._predictor.predict([each], self._job.batch_size))
+            except IrexecError as error:
+                self._fail(rows[position], str(error))
+            self._progress.position = -1
+
+    def _keep(self, rows: list[Row], positions: list[int], results: list[dict[str, np.ndarray]]) -> None:
+        kept = [self._ranked(result) if self._job.topk else result for result in results]
+        for position, result in zip(positions, kept, strict=True):
+            rows[position].results = result
+        self._progress.done += len(positions)
+
+    def _fail(self, row: Row, reason: str) -> None:
+        row.error = reason
+        self._progress.done += 1
+
+    def _ranked(self, result: Arrays) -> dict[str, np.ndarray]:
+        """The most probable classes in place of the values: index, score and, with labels, label, in this order."""
+        job, found, batching = self._job, dict[str, np.ndarray](), self._predictor.batching
+        is_one_of_many = batching.has_axis and batching.is_divisible
+        for name, array in result.items():
+            ranked = predictions({name: array[None] if is_one_of_many else array}, job.topk or 1, job.labels, job.class_axis)
+            shape = (-1, max((each.rank for each in ranked), default=1)) if len({each.position for each in ranked}) > 1 else (-1,)
+            found[f"{name}.class"] = np.array([each.index for each in ranked], np.int64).reshape(shape)
+            found[f"{name}.score"] = np.array([each.score for each in ranked], np.float64).reshape(shape)
+            if job.labels is not None:
+                found[f"{name}.label"] = np.array([each.label for each in ranked], object).reshape(shape)
+        return found
+
+
+def part_tasks(items: Items, size: int, file_of: Callable[[int], Path]) -> Iterator[PartTask]:
+    """The parts of a job, made when they are asked for."""
+    for number, start in enumerate(range(0, len(items), size)):
+        yield task_of(items, size, number, file_of(number), start)
+
+
+def task_of(items: Items, size: int, number: int, file: Path, start: int | None = None) -> PartTask:
+    """One part."""
+    start = number * size if start is None else start
+    return PartTask(number, file, tuple(items[i] for i in range(start, min(start + size, len(items)))))

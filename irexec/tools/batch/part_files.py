@@ -1,0 +1,121 @@
+"""The files that hold the results of a part: .npz, .npy, .parquet and .jsonl, each the same for the same results.
+
+.npz: ``item`` has the names of the items with results, and each result is an array whose axis 0 is that of ``item``; where items have
+results of different shapes, the one of row 3 is ``NAME/3``. .npy: the only result, without names. .parquet and .jsonl: a row or line
+for each item, also for one that failed, whose ``error`` says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from irexec.errors import InputError, ModelError
+from irexec.io.files import replacing
+from irexec.tools.array_files import storable, write_npz
+from irexec.tools.batch.job import Format, plain
+from irexec.tools.batch.tables import load_pyarrow
+
+ITEM, ERROR = "item", "error"
+
+
+@dataclass
+class Row:
+    """What came of an item.
+
+    Attributes:
+        name: of the item.
+        results: by name; empty where there is an error.
+        error: why there are none.
+    """
+
+    name: str
+    results: dict[str, np.ndarray] = field(default_factory=dict)
+    error: str | None = None
+
+
+def write_part(path: Path, rows: Sequence[Row], form: Format) -> list[int | None]:
+    """Write the results, whole or not at all.
+
+    Returns:
+        For each item its index along axis 0, its row or its line in the file; None if it has none there.
+
+    Raises:
+        ModelError: the file cannot be written.
+        InputError: the results cannot be written in this form.
+    """
+    done = [row for row in rows if row.error is None]
+    listed = rows if form in ("parquet", "jsonl") else done
+    try:
+        with replacing(path) as (file,):
+            _WRITERS[form](file, listed)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    index = {id(row): i for i, row in enumerate(listed)}
+    return [index.get(id(row)) for row in rows]
+
+
+def _write_npz(file: IO[bytes], rows: Sequence[Row]) -> None:
+    arrays: dict[str, np.ndarray] = {ITEM: np.array([row.name for row in rows], object)}
+    for name in _result_names(rows):
+        _refuse_name(name, (ITEM,))
+        arrays |= _stacked(name, [row.results[name] for row in rows])
+    write_npz(file, arrays)
+
+
+def _stacked(name: str, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    if len({array.shape for array in arrays}) == 1:
+        return {name: np.stack(arrays)}
+    return {f"{name}/{i}": array for i, array in enumerate(arrays)}
+
+
+def _write_npy(file: IO[bytes], rows: Sequence[Row]) -> None:
+    names = _result_names(rows)
+    if len(names) > 1:
+        raise InputError(f"a .npy takes one result, there are {', '.join(names)}: choose one with --tensor, or another --format")
+    arrays = [row.results[name] for name in names for row in rows]
+    shapes = sorted({array.shape for array in arrays})
+    if len(shapes) > 1:
+        raise InputError(f"a .npy takes results of one shape, items have {list(shapes[0])} and {list(shapes[1])}: choose another --format")
+    np.lib.format.write_array(file, storable(np.stack(arrays)) if arrays else np.zeros(0, np.float32), allow_pickle=False)
+
+
+def _write_jsonl(file: IO[bytes], rows: Sequence[Row]) -> None:
+    for row in rows:
+        for name in row.results:
+            _refuse_name(name, (ITEM, ERROR))
+        said: dict[str, Any] = {ITEM: row.name} | {name: plain(array.tolist()) for name, array in row.results.items()}
+        said |= {} if row.error is None else {ERROR: row.error}
+        file.write(json.dumps(said, ensure_ascii=True, allow_nan=False).encode() + b"\n")
+
+
+def _write_parquet(file: IO[bytes], rows: Sequence[Row]) -> None:
+    arrow = load_pyarrow()
+    columns: dict[str, Any] = {ITEM: arrow.array([row.name for row in rows], arrow.string())}
+    for name in _result_names(rows):
+        _refuse_name(name, (ITEM, ERROR))
+        arrays = [row.results.get(name) for row in rows]
+        first = next(array for array in arrays if array is not None)
+        kind = arrow.string() if first.dtype.kind in "OU" else arrow.from_numpy_dtype(first.dtype)
+        for _ in range(first.ndim):
+            kind = arrow.list_(kind)
+        columns[name] = arrow.array([None if array is None else array.tolist() for array in arrays], kind)
+    columns[ERROR] = arrow.array([row.error for row in rows], arrow.string())
+    arrow.parquet.write_table(arrow.table(columns), file)
+
+
+_WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parquet": _write_parquet}
+
+
+def _result_names(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.results))
+
+
+def _refuse_name(name: str, taken: Sequence[str]) -> None:
+    if name in taken:
+        raise InputError(f"the result {name!r} has the name that the items' {name}s have in the file: choose another --format or --tensor")

@@ -1,0 +1,189 @@
+"""Processes that do the parts of a job, each in a pool of its own, so that one that dies takes only its part with it.
+
+Processes are spawned, not forked: a fork of a process with threads may hang. They end when the process that started them does, however
+that ends.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from typing import Any
+
+from irexec.errors import ModelError
+from irexec.tools.batch.job import Job
+from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
+
+_AHEAD = 2
+"""Parts that a process has: one that it does, and one that it goes on with at once."""
+
+_INTERVAL = 0.2
+"""Seconds between two looks at the progress."""
+
+_DIED = "the process that ran it ended twice while it did: there may be not enough memory, or it crashed"
+
+
+class _SharedProgress(Progress):
+    """Progress in memory that the process and its parent share."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.__dict__["numbers"] = numbers
+
+    def __getattribute__(self, name: str) -> Any:
+        places = {"done": 0, "batch": 1, "position": 2}
+        return object.__getattribute__(self, "numbers")[places[name]] if name in places else object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: int) -> None:
+        self.numbers[("done", "batch", "position").index(name)] = value
+
+
+_here: list[tuple[Job, _SharedProgress]] = []
+_runner: list[PartRunner] = []
+
+
+def _begin(job: Job, numbers: Any) -> None:
+    """The first thing that a new process does."""
+    # Ctrl-C reaches every process of the terminal; the parent decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _here.append((job, _SharedProgress(numbers)))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _do(task: PartTask) -> PartResult:
+    """Do a part in this process, which loads the model for its first."""
+    job, progress = _here[0]
+    progress.done, progress.batch, progress.position = 0, -1, -1
+    if not _runner:
+        _runner.append(PartRunner(job, progress))
+    return _runner[0](task)
+
+
+@dataclass
+class _Process:
+    """A pool of one process, and what it does: the task of each future, the oldest first."""
+
+    job: Job
+    pool: ProcessPoolExecutor | None = None
+    numbers: Any = None
+
+    def __post_init__(self) -> None:
+        self.tasks: deque[tuple[Future[PartResult], PartTask]] = deque()
+
+    def submit(self, task: PartTask) -> None:
+        if self.pool is None:
+            context = multiprocessing.get_context("spawn")
+            self.numbers = context.RawArray("q", [0, -1, -1])
+            self.pool = ProcessPoolExecutor(1, context, _begin, (self.job, self.numbers))
+        self.tasks.append((self.pool.submit(_do, task), task))
+
+    def restart(self) -> list[PartTask]:
+        """Drop the pool, whose process is dead; returns the tasks that it had."""
+        tasks = [task for _, task in self.tasks]
+        self.tasks.clear()
+        self.close()
+        return tasks
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+            self.pool = None
+
+
+class Processes:
+    """The processes of a job.
+
+    Args:
+        job: that they do.
+        count: how many there are.
+    """
+
+    def __init__(self, job: Job, count: int) -> None:
+        self._processes = [_Process(job) for _ in range(count)]
+        self._deaths: Counter[tuple[int, int, int]] = Counter()
+
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+        """Do the tasks, and give each result as soon as it is there.
+
+        A part whose process died is done again. If it dies a second time in the same batch, the items of that are run one by one, and the
+        item of which it dies then is an error.
+
+        Args:
+            tasks: are taken as processes become free.
+            advance: called now and then with the number of items that parts under way have done.
+
+        Raises:
+            ModelError: a part cannot be written, or processes die before they have run anything.
+        """
+        try:
+            yield from self._run(tasks, advance)
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            for process in self._processes:
+                process.close()
+
+    def _run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+        again: deque[PartTask] = deque()
+        while True:
+            for process in sorted(self._processes, key=lambda each: len(each.tasks)):
+                self._feed(process, tasks, again)
+            waiting = {future: process for process in self._processes for future, _ in process.tasks}
+            if not waiting:
+                return
+            done, _ = wait(waiting, _INTERVAL, FIRST_COMPLETED)
+            for process in {id(waiting[future]): waiting[future] for future in done}.values():
+                yield from self._finished(process, again)
+            advance(sum(process.numbers[0] for process in self._processes if process.tasks))
+
+    def _feed(self, process: _Process, tasks: Iterator[PartTask], again: deque[PartTask]) -> None:
+        while len(process.tasks) < _AHEAD:
+            task = again.popleft() if again else next(tasks, None)
+            if task is None:
+                return
+            process.submit(task)
+
+    def _finished(self, process: _Process, again: deque[PartTask]) -> Iterator[PartResult]:
+        while process.tasks and process.tasks[0][0].done():
+            future = process.tasks[0][0]
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                _, batch, position = process.numbers
+                first, *others = process.restart()
+                again.append(self._after_death(first, batch, position))
+                again.extend(others)
+                return
+            process.tasks.popleft()
+            yield result
+
+    def _after_death(self, task: PartTask, batch: int, position: int) -> PartTask:
+        """The task to do in place of one whose process died where the numbers say."""
+        if position >= 0:
+            return replace(task, skipped={**task.skipped, position: _DIED})
+        key = (task.number, batch, len(task.skipped))
+        self._deaths[key] += 1
+        if self._deaths[key] < 2:
+            return task
+        if batch < 0:
+            raise ModelError(f"a process that began part {task.number} ended twice before it ran the model: there may be not enough memory")
+        return replace(task, singly=task.singly | {batch})
+
+    def _kill(self) -> None:
+        """End the processes at once: a part may take minutes."""
+        for child in multiprocessing.active_children():
+            child.kill()

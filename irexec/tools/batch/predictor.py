@@ -1,0 +1,253 @@
+"""A model that runs on batches of items, loaded once in each process that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Model, Port, find_port, input_ports
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.api import read_model
+from irexec.errors import InputError, ModelError
+from irexec.ir.dims import shape_text
+from irexec.ir.find import find_value
+from irexec.ir.graph import Graph, Value
+from irexec.runtime.session import CompiledModel
+from irexec.runtime.weights import WeightsMode
+from irexec.tools.batch.batching import Batching, batching_of, rebatch
+from irexec.tools.shapes import Shapes, reshape
+
+Item = Mapping[str, np.ndarray]
+"""The arrays of one item by the names of inputs or of results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictorOptions:
+    """How a model is read and run.
+
+    Attributes:
+        bin: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input.
+        rebatch: let axis 0 of every input have any size.
+        tensors: the tensors to give; the Results if empty.
+        threads: how many threads work on a step. One, since it is processes that share the items.
+        weights, max_memory, mmap: as for compile_model.
+    """
+
+    bin: str | None = None
+    shapes: Shapes | None = None
+    rebatch: bool = False
+    tensors: tuple[str, ...] = ()
+    threads: int | None = 1
+    weights: WeightsMode = "auto"
+    max_memory: int | None = None
+    mmap: bool = True
+
+
+class Predictor:
+    """Runs a model on batches. It can be pickled; the model is loaded when it is first used in a process.
+
+    ``Predictor("model.xml")({"x": array})`` takes items along axis 0 of every array, any number of them, and gives their results
+    in the same way. A model of a fixed batch is run as often as it takes, the last time filled up with repeats of the last item, whose
+    results are dropped. The state of variables is that before the first run, for every run.
+
+    Args:
+        model: the path of an .xml, or of an .onnx.
+        options: how it is read and run.
+    """
+
+    def __init__(self, model: str | Path, options: PredictorOptions | None = None) -> None:
+        self.path, self.options = str(model), options or PredictorOptions()
+        self._loaded: _Loaded | None = None
+
+    def __repr__(self) -> str:
+        return f"<Predictor {self.path}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the model is read again where it is used."""
+        return vars(self) | {"_loaded": None}
+
+    def load(self) -> Predictor:
+        """Read and compile the model now.
+
+        Raises:
+            ModelError, NodeError, UnsupportedError, InputError: as for compile_model.
+        """
+        if self._loaded is None:
+            self._loaded = _Loaded(described(self.path, self.options), self.options)
+        return self
+
+    @property
+    def batching(self) -> Batching:
+        """How the model takes several items."""
+        return self._model.described.batching
+
+    @property
+    def inputs(self) -> list[Port]:
+        """The model's inputs."""
+        return self._model.described.inputs
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Run the items along axis 0 of the arrays, and return their results along axis 0.
+
+        Args:
+            batch: arrays by the names of inputs, all with the same size at axis 0.
+
+        Returns:
+            Arrays by the names of results; one of objects where the results of items differ in shape.
+
+        Raises:
+            InputError: a name, shape or type does not fit the model.
+            NodeError: the model cannot run them.
+        """
+        sizes = {array.shape[0] if array.ndim else -1 for array in map(np.asarray, batch.values())}
+        if len(sizes) != 1 or -1 in sizes:
+            raise InputError(f"the arrays of a batch have {sorted(sizes)} items along axis 0, expected the same number of each")
+        (count,) = sizes
+        results = self.predict([{name: np.asarray(array)[i] for name, array in batch.items()} for i in range(count)])
+        return {name: _stacked([result[name] for result in results]) for name in self._model.described.results}
+
+    def predict(self, items: Sequence[Item], size: int | None = None) -> list[dict[str, np.ndarray]]:
+        """The results of items whose arrays have the same shapes.
+
+        Args:
+            items: arrays by the names of inputs, without the axis that counts items.
+            size: how many items a run takes where the model does not say; None for all at once.
+
+        Raises:
+            InputError: a name, shape or type does not fit the model.
+            NodeError: the model cannot run them.
+        """
+        if not items:
+            return []
+        model = self._model
+        arrays = [model.bound(item) for item in items]
+        if not model.batches(arrays[0]):
+            return [dict(zip(model.described.results, model.run(each), strict=True)) for each in arrays]
+        step = self.batching.size(size or len(items))
+        return [result for start in range(0, len(items), step) for result in model.run_batch(arrays[start : start + step])]
+
+    @property
+    def _model(self) -> _Loaded:
+        return self.load()._loaded  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A model before it is compiled.
+
+    Attributes:
+        model: read and reshaped.
+        inputs: its Parameters.
+        results: the names of what it gives, each with its value.
+        batching: how it takes several items.
+    """
+
+    model: Model
+    inputs: list[Port]
+    results: dict[str, Value]
+    batching: Batching
+
+
+def described(path: str, options: PredictorOptions) -> Described:
+    """Read the model and find out how it takes several items; nothing is compiled.
+
+    Raises:
+        ModelError, InputError: it cannot be read, or does not take what the options say.
+    """
+    model = read_model(path, options.bin, mmap=options.mmap)
+    reshape(model, options.shapes or {}, tolerant=True)
+    if options.rebatch:
+        rebatch(model)
+    results = {name: find_value(model, name) for name in options.tensors} or _results(model)
+    facts = infer_shapes(Graph(nodes=model.parameters), tolerant=True).facts
+    return Described(model, input_ports(model, facts), results, batching_of(model, list(results.values())))
+
+
+def _results(model: Model) -> dict[str, Value]:
+    found = {}
+    for port in model.outputs:
+        source = port.node.inputs[0] if port.node.inputs else None
+        if source is None:
+            raise ModelError(f"layer {port.node.id} {port.node.name!r} (Result) has no input")
+        found[port.name] = source
+    return found
+
+
+class _Loaded:
+    """A compiled model with what is known of it."""
+
+    def __init__(self, model: Described, options: PredictorOptions) -> None:
+        self.described = model
+        self._values = list(model.results.values())
+        self._compiled = CompiledModel(
+            model.model, threads=options.threads, weights=options.weights, tolerant=True, max_memory=options.max_memory
+        )
+        self._compiled.require(self._values)
+        self._has_state = bool(self._compiled.variables) or any(node.type == "Assign" for node in model.model.nodes)
+
+    def bound(self, item: Item) -> list[np.ndarray]:
+        """The arrays of an item in the order of the inputs, without an axis 0 of size 1 where the model counts items along it."""
+        ports = self.described.inputs
+        given = {find_port(ports, name).name: np.asarray(array) for name, array in item.items()}
+        missing = [port.name for port in ports if port.name not in given]
+        if missing or len(given) != len(item):
+            raise InputError(f"the item has arrays for {', '.join(map(repr, item))}, the model has {', '.join(map(str, ports))}")
+        arrays = [given[port.name] for port in ports]
+        if self.described.batching.has_axis and self.described.batching.fixed in (None, 1):
+            return [_without_axis(array, port) for array, port in zip(arrays, ports, strict=True)]
+        return arrays
+
+    def batches(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Whether items of these ranks are stacked; otherwise each of them is all that the inputs take."""
+        pairs = list(zip(arrays, self.described.inputs, strict=True))
+        if not self.described.batching.has_axis or all(array.ndim == len(port.shape or ()) for array, port in pairs):
+            return False
+        for array, port in pairs:
+            if port.shape is not None and array.ndim != max(0, len(port.shape) - 1):
+                raise InputError(f"the item has shape {shape_text(array.shape)} for input {port}")
+        return True
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """One run."""
+        if self._has_state:
+            self._compiled.reset()
+        names = [port.name for port in self.described.inputs]
+        return self._compiled.values(dict(zip(names, arrays, strict=True)), self._values)
+
+    def run_batch(self, items: Sequence[Sequence[np.ndarray]]) -> list[dict[str, np.ndarray]]:
+        """One run of several items, stacked."""
+        fixed = self.described.batching.fixed
+        filled = [*items, *([items[-1]] * ((fixed or 0) - len(items)))]
+        ports = self.described.inputs
+        stacked = [_batch([item[i] for item in filled], port) for i, port in enumerate(ports)]
+        results = self.run(stacked)
+        if not self.described.batching.is_divisible:
+            return [dict(zip(self.described.results, results, strict=True))]
+        return [{name: result[i] for name, result in zip(self.described.results, results, strict=True)} for i in range(len(items))]
+
+
+def _without_axis(array: np.ndarray, port: Port) -> np.ndarray:
+    return array[0] if port.shape is not None and array.ndim == len(port.shape) > 0 and array.shape[0] == 1 else array
+
+
+def _batch(arrays: Sequence[np.ndarray], port: Port) -> np.ndarray:
+    """Arrays along a new axis 0; those of an input that is a scalar must be equal, as it is the same for all items."""
+    if port.shape != ():
+        return np.stack(arrays)
+    if any(not np.array_equal(array, arrays[0]) for array in arrays):
+        raise InputError(f"input {port} is a scalar, which is the same for all items of a batch, and differs: --batch-size 1")
+    return arrays[0]
+
+
+def _stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    if len({array.shape for array in arrays}) == 1:
+        return np.stack(arrays)
+    found = np.empty(len(arrays), object)
+    for i, array in enumerate(arrays):
+        found[i] = array
+    return found

@@ -1,0 +1,97 @@
+"""The arrays of an item, by the names of the model's inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Port, expected, find_port
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError
+from irexec.tools.array_items import ArrayItems
+from irexec.tools.batch.items import Item
+from irexec.tools.batch.predictor import Predictor
+from irexec.tools.batch.tables import Table
+from irexec.tools.image_files import Notify
+from irexec.tools.images import ImageOptions, read_image
+
+
+class ItemReader:
+    """Reads items. The file of the last item stays open, since the next is most often in it, too.
+
+    Attributes:
+        notify: takes what the user might not expect.
+    """
+
+    def __init__(self, predictor: Predictor, image: ImageOptions, column: str | None, memory: MemoryLimit) -> None:
+        self._ports, self._image, self._column, self._memory = predictor.inputs, image, column, memory
+        self._batching = predictor.batching
+        self._open: tuple[str, ArrayItems | Table] | None = None
+        self.notify: Notify = lambda text: None
+
+    def read(self, item: Item) -> dict[str, np.ndarray]:
+        """The arrays of an item.
+
+        Raises:
+            ModelError: its file cannot be read.
+            InputError: it does not fit the model's inputs.
+            UnsupportedError: a package is not installed that reads it.
+        """
+        if item.kind == "image":
+            return self._from_image(item.path, None)
+        if item.kind == "table":
+            return self._from_value(item, self._table(item.path).value(item.index))
+        arrays = self._arrays(item.path).item(item.index)
+        if list(arrays) == [""]:
+            return {self._only_port(item.path).name: arrays[""]}
+        return {find_port(self._ports, name).name: array for name, array in arrays.items()}
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def _from_image(self, path: str, content: bytes | None) -> dict[str, np.ndarray]:
+        port = self._only_port(path)
+        if self._batching.has_axis and port.shape:
+            port = replace(port, shape=(1, *port.shape[1:]))
+        return {port.name: read_image(path, port, self._image, self.notify, self._memory, content)}
+
+    def _from_value(self, item: Item, value: Any) -> dict[str, np.ndarray]:
+        port = self._only_port(item.path)
+        is_text = port.element is not None and port.element.kind == "string"
+        if isinstance(value, bytes) and not is_text:
+            return self._from_image(item.name, value)
+        try:
+            array = np.array(value, object if is_text else None)
+        except ValueError as error:
+            raise InputError(f"{item.name}: is not an array: {error}") from None
+        if array.dtype.kind == "f" and port.element is not None and port.element.is_float:
+            # The values of a column have lost its type, and Python has no other floats than those of 64 bits.
+            with np.errstate(all="ignore"):
+                array = array.astype(port.element.carrier)
+        return {port.name: array}
+
+    def _only_port(self, path: str) -> Port:
+        if len(self._ports) != 1:
+            raise InputError(f"{path} is for one input, and the model has {expected(self._ports)}: a .npz has an array for each")
+        return self._ports[0]
+
+    def _arrays(self, path: str) -> ArrayItems:
+        if self._open is None or self._open[0] != path:
+            self.close()
+            self._open = path, ArrayItems(path, self._memory)
+        opened = self._open[1]
+        assert isinstance(opened, ArrayItems)
+        return opened
+
+    def _table(self, path: str) -> Table:
+        if self._open is None or self._open[0] != path:
+            self.close()
+            self._open = path, Table(path, self._column)
+        opened = self._open[1]
+        assert isinstance(opened, Table)
+        return opened

@@ -1,0 +1,280 @@
+"""A job from its sources to its output: begun, or gone on with after whatever ended it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from irexec.api import save_model
+from irexec.backend.threads import thread_count
+from irexec.errors import InputError, ModelError
+from irexec.tools.batch.assemble import assemble
+from irexec.tools.batch.items import Items, find_items
+from irexec.tools.batch.job import FORMATS, Job, difference, model_hash
+from irexec.tools.batch.manifest import Manifest
+from irexec.tools.batch.part import PartResult, PartTask, task_of
+from irexec.tools.batch.pool import Processes
+from irexec.tools.batch.predictor import Described, described
+
+_PARTS, _LARGEST_PART = 64, 256
+"""About how many parts a job has, so that processes end at about the same time, and the most items of one, unless a batch has more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """What a job reads and writes, and how it is done.
+
+    Attributes:
+        output: a file that ends in .npz, .npy, .parquet or .jsonl, or a folder for a file of each part.
+        jobs: how many processes; None is as many as there are cores to use.
+        resume: go on with a job that was begun; without one, begin it.
+        errors: "skip" items that cannot be read or run, or "stop" after the first.
+        limit, shuffle_seed: as for find_items.
+    """
+
+    output: str
+    jobs: int | None = None
+    resume: bool = False
+    errors: Literal["skip", "stop"] = "skip"
+    limit: int | None = None
+    shuffle_seed: int | None = None
+
+
+@dataclass(frozen=True)
+class PartDone:
+    """A part of a job that was done.
+
+    Attributes:
+        number: of the part.
+        items: how many it has.
+        failures: name and reason of each item that failed.
+        done, total: items of the job with a result or an error, and all of them.
+    """
+
+    number: int
+    items: int
+    failures: tuple[tuple[str, str], ...]
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What came of a job.
+
+    Attributes:
+        output, manifest: the paths.
+        items: how many there are.
+        done, failed, waiting: how many have a result, an error, and neither.
+        resumed: how many had one of these before.
+        jobs: how many processes there were.
+        batch_size: items of a run.
+    """
+
+    output: str
+    manifest: str
+    items: int
+    done: int
+    failed: int
+    waiting: int
+    resumed: int
+    jobs: int
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Takes what happens.
+
+    Attributes:
+        part: each part that is done.
+        progress: how many items have a result or an error, of how many.
+        note: what the user may not expect.
+    """
+
+    part: Callable[[PartDone], None] = lambda done: None
+    progress: Callable[[int, int], None] = lambda done, total: None
+    note: Callable[[str], None] = lambda text: None
+
+
+def batch(sources: Sequence[str], job: Job, options: BatchOptions, watch: Watch | None = None) -> BatchReport:
+    """Run a model over all items of the sources.
+
+    The results are in the order of the items, and the same however often the job was ended and resumed, and by however many processes.
+    What is done is remembered in the manifest, ``OUTPUT.sqlite``.
+
+    Raises:
+        InputError: a source, an option or the output does not fit, or a job that is resumed was another.
+        ModelError, NodeError, UnsupportedError: the model or a file cannot be read, or the output not be written.
+    """
+    watch = watch or Watch()
+    jobs = thread_count(options.jobs)
+    items = find_items(sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column)
+    if not len(items):
+        raise InputError(f"{', '.join(sources)}: there are no items")
+    model = described(job.model, job.predictor)
+    if not model.batching.is_divisible:
+        watch.note("the model gives results that cannot be cut into those of several items, so that each run takes one")
+    output = Output(Path(options.output), job)
+    with ExitStack() as stack:
+        manifest = output.open(options.resume)
+        stack.callback(manifest.close)
+        part_size = _begun(manifest, items, job, model, options)
+        run = _Run(items, part_size, output, manifest, watch)
+        resumed = run.resumed()
+        pending = list(run.pending())
+        if pending:
+            run.do(pending, replace(job, model=_shared_model(job, model, stack)), min(jobs, len(pending)), options.errors)
+        counts = manifest.counts()
+        if not counts.get("waiting"):
+            output.complete(manifest, -(-len(items) // part_size))
+    return BatchReport(
+        options.output, str(output.manifest), len(items), counts.get("done", 0), counts.get("failed", 0), counts.get("waiting", 0),
+        resumed, jobs, model.batching.size(job.batch_size),
+    )  # fmt: skip
+
+
+def _shared_model(job: Job, model: Described, stack: ExitStack) -> str:
+    """The model that processes read: an IR, whose weights they map, so that memory holds them once."""
+    if Path(job.model).suffix.lower() != ".onnx":
+        return job.model
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irexec-batch-")))
+    save_model(model.model, folder / "model.xml")
+    return str(folder / "model.xml")
+
+
+def _begun(manifest: Manifest, items: Items, job: Job, model: Described, options: BatchOptions) -> int:
+    """Begin the job, or check that it is the one that was begun; returns the items of a part."""
+    description = job.described() | {"model": model_hash(job.model, job.predictor.bin)}
+    if manifest.is_empty:
+        part_size = _part_size(len(items), model.batching.size(job.batch_size))
+        manifest.begin(description, items, part_size)
+        return part_size
+    before = manifest.description()
+    differs = difference(before, description) or manifest.same_items(items)
+    if differs:
+        raise InputError(f"{options.output} was begun as another job: {differs}; name another output")
+    return int(before["part_size"])
+
+
+def _part_size(items: int, batch_size: int) -> int:
+    """A multiple of the batch size, so that all batches but the last are full."""
+    wanted = min(_LARGEST_PART, -(-items // _PARTS))
+    return max(1, -(-wanted // batch_size)) * batch_size
+
+
+class Output:
+    """Where the results go: the folder of parts, the file that they become, and the manifest.
+
+    Attributes:
+        folder: of the parts.
+        file: that all parts become in the end; None if the folder is the output.
+        manifest: the file of the manifest.
+    """
+
+    def __init__(self, path: Path, job: Job) -> None:
+        is_file = path.suffix[1:] in FORMATS
+        if is_file and path.suffix[1:] != job.form:
+            raise InputError(f"-o {path} ends in {path.suffix}, and --format is {job.form}")
+        self._path, self._form = path, job.form
+        self.file = path if is_file else None
+        self.folder = path.with_name(f"{path.name}.parts") if is_file else path
+        self.manifest = path.with_name(f"{path.name}.sqlite")
+
+    def open(self, resume: bool) -> Manifest:
+        """The manifest, with the folder made.
+
+        Raises:
+            InputError: something is there already, and it is not a job to resume.
+            ModelError: nothing can be written there.
+        """
+        if not resume and (self.manifest.exists() or (os.path.lexists(self._path) and not _is_empty_folder(self._path))):
+            raise InputError(f"-o {self._path} exists: --resume goes on with the job that writes it, or name another")
+        if resume and not self.manifest.exists() and os.path.lexists(self._path) and not _is_empty_folder(self._path):
+            raise InputError(f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another")
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            manifest = Manifest(self.manifest)
+            if not (self.file is not None and self.file.exists()):
+                self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ModelError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+        return manifest
+
+    def part(self, number: int) -> Path:
+        """The file of a part."""
+        return self.folder / f"part-{number:06d}.{self._form}"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the parts have become one file."""
+        return self.file is not None and self.file.exists()
+
+    def complete(self, manifest: Manifest, parts: int) -> None:
+        """Make the one file of all parts, and delete them."""
+        if self.file is None:
+            return
+        if not self.is_complete:
+            assemble(self.file, [self.part(number) for number in range(parts)], self._form)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+class _Run:
+    """The parts of a job that are not done, and what becomes of them."""
+
+    def __init__(self, items: Items, part_size: int, output: Output, manifest: Manifest, watch: Watch) -> None:
+        self._items, self._size, self._output, self._manifest, self._watch = items, part_size, output, manifest, watch
+        self._finished = manifest.finished() if output.is_complete else self._present(manifest.finished())
+        self._done = sum(min(part_size, len(items) - number * part_size) for number in self._finished)
+        self._noted = False
+
+    def resumed(self) -> int:
+        """How many items were done before."""
+        return self._done
+
+    def pending(self) -> Iterator[int]:
+        """The numbers of the parts to do."""
+        return (number for number in range(-(-len(self._items) // self._size)) if number not in self._finished)
+
+    def do(self, pending: Sequence[int], job: Job, jobs: int, errors: str) -> None:
+        """Do the parts."""
+        processes = Processes(job, jobs)
+        tasks = (self._task(number) for number in pending)
+        self._watch.progress(self._done, len(self._items))
+        results = processes.run(tasks, lambda more: self._watch.progress(min(self._done + more, len(self._items)), len(self._items)))
+        for result in results:
+            if self._keep(result) and errors == "stop":
+                results.close()  # type: ignore[attr-defined]
+                return
+
+    def _task(self, number: int) -> PartTask:
+        return task_of(self._items, self._size, number, self._output.part(number))
+
+    def _keep(self, result: PartResult) -> bool:
+        """Remember a part that is done; returns whether an item of it failed."""
+        first = result.number * self._size
+        self._manifest.keep(result, first)
+        self._done += len(result.rows)
+        if result.note and not self._noted:
+            self._noted = True
+            self._watch.note(f"{result.note} (said of the first item only)")
+        failures = tuple((self._items[first + i].name, error) for i, error in enumerate(result.errors) if error is not None)
+        self._watch.part(PartDone(result.number, len(result.rows), failures, self._done, len(self._items)))
+        return bool(failures)
+
+    def _present(self, finished: set[int]) -> set[int]:
+        """The parts whose files are there; one that was deleted is done again."""
+        missing = {number for number in finished if not self._output.part(number).exists()}
+        if missing:
+            self._manifest.forget(missing)
+        return finished - missing
