@@ -30,6 +30,11 @@ _INTERVAL = 0.2
 _DIED = "the process that ran it ended twice while it did: there may be not enough memory, or it crashed"
 
 
+Run = Callable[[PartTask], PartResult]
+Make = Callable[[Job, Progress], Run]
+"""Makes what does parts, in the process that does them; it can be pickled."""
+
+
 class _SharedProgress(Progress):
     """Progress in memory that the process and its parent share."""
 
@@ -44,16 +49,16 @@ class _SharedProgress(Progress):
         self.numbers[("done", "batch", "position").index(name)] = value
 
 
-_here: list[tuple[Job, _SharedProgress]] = []
-_runner: list[PartRunner] = []
+_here: list[tuple[Make, Job, _SharedProgress]] = []
+_runner: list[Run] = []
 
 
-def _begin(job: Job, numbers: Any) -> None:
+def _begin(make: Make, job: Job, numbers: Any) -> None:
     """The first thing that a new process does."""
     # Ctrl-C reaches every process of the terminal; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _here.append((job, _SharedProgress(numbers)))
+    _here.append((make, job, _SharedProgress(numbers)))
 
 
 def _end_with_parent() -> None:
@@ -65,10 +70,10 @@ def _end_with_parent() -> None:
 
 def _do(task: PartTask) -> PartResult:
     """Do a part in this process, which loads the model for its first."""
-    job, progress = _here[0]
+    make, job, progress = _here[0]
     progress.done, progress.batch, progress.position = 0, -1, -1
     if not _runner:
-        _runner.append(PartRunner(job, progress))
+        _runner.append(make(job, progress))
     return _runner[0](task)
 
 
@@ -76,6 +81,7 @@ def _do(task: PartTask) -> PartResult:
 class _Process:
     """A pool of one process, and what it does: the task of each future, the oldest first."""
 
+    make: Make
     job: Job
     pool: ProcessPoolExecutor | None = None
     numbers: Any = None
@@ -87,7 +93,7 @@ class _Process:
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
             self.numbers = context.RawArray("q", [0, -1, -1])
-            self.pool = ProcessPoolExecutor(1, context, _begin, (self.job, self.numbers))
+            self.pool = ProcessPoolExecutor(1, context, _begin, (self.make, self.job, self.numbers))
         self.tasks.append((self.pool.submit(_do, task), task))
 
     def restart(self) -> list[PartTask]:
@@ -109,10 +115,11 @@ class Processes:
     Args:
         job: that they do.
         count: how many there are.
+        make: makes what does a part.
     """
 
-    def __init__(self, job: Job, count: int) -> None:
-        self._processes = [_Process(job) for _ in range(count)]
+    def __init__(self, job: Job, count: int, make: Make = PartRunner) -> None:
+        self._processes = [_Process(make, job) for _ in range(count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
