@@ -165,7 +165,10 @@ def described(path: str, options: PredictorOptions) -> Described:
         rebatch(model)
     results = {name: find_value(model, name) for name in options.tensors} or _results(model)
     facts = infer_shapes(Graph(nodes=model.parameters), tolerant=True).facts
-    return Described(model, input_ports(model, facts), results, batching_of(model, list(results.values())))
+    batching = batching_of(model, list(results.values()))
+    if options.rebatch and not (batching.has_axis and batching.is_divisible):
+        raise InputError("the model does not take a batch of another size (--rebatch): its results would not have an axis of the same size")
+    return Described(model, input_ports(model, facts), results, batching)
 
 
 def _results(model: Model) -> dict[str, Value]:

@@ -1,0 +1,81 @@
+"""Processes that die: their part is done again, and an item of which they die is an error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from irexec import ModelError
+from irexec.tools.batch.items import Item
+from irexec.tools.batch.job import Job
+from irexec.tools.batch.part import PartResult, PartTask, Progress
+from irexec.tools.batch.pool import Processes
+
+BATCH, ITEMS = 2, 6
+
+
+class Dying:
+    """Does parts of six items in batches of two; the process ends at what its job's model names, so many times in all."""
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self._what, _, times = job.model.partition("*")
+        self._progress, self._times, self._folder = progress, int(times or 99), Path(job.column or "")
+        if self._what == "load":
+            self._die()
+
+    def __call__(self, task: PartTask) -> PartResult:
+        errors: list[str | None] = [None] * ITEMS
+        for number in range(ITEMS // BATCH):
+            self._progress.batch = number
+            for position in range(number * BATCH, (number + 1) * BATCH):
+                alone = number in task.singly
+                self._progress.position = position if alone else -1
+                if position in task.skipped:
+                    errors[position] = task.skipped[position]
+                elif f"{task.number}.{position}" == self._what:
+                    self._die()
+            self._progress.batch = self._progress.position = -1
+        return PartResult(task.number, tuple(None if error else i for i, error in enumerate(errors)), tuple(errors))
+
+    def _die(self) -> None:
+        deaths = len(list(self._folder.iterdir()))
+        if deaths < self._times:
+            (self._folder / str(deaths)).touch()
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def results(model: str, folder: Path, jobs: int = 1) -> dict[int, PartResult]:
+    tasks = [PartTask(number, folder / "x", (Item("x", "image"),) * ITEMS) for number in range(3)]
+    make: Callable[[Job, Progress], Dying] = Dying
+    found = list(Processes(Job(model=model, column=str(folder)), jobs, make).run(iter(tasks), lambda done: None))
+    assert sorted(each.number for each in found) == [0, 1, 2]
+    return {each.number: each for each in found}
+
+
+def deaths(folder: Path) -> int:
+    return len(list(folder.iterdir()))
+
+
+def test_a_process_that_dies_once_loses_nothing(tmp_path: Path) -> None:
+    found = results("1.3*1", tmp_path)
+    assert all(error is None for each in found.values() for error in each.errors)
+    assert deaths(tmp_path) == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_item_of_which_processes_die_is_an_error_and_no_other(tmp_path: Path, jobs: int) -> None:
+    found = results("1.3", tmp_path, jobs)
+    assert [(number, i) for number, each in found.items() for i, error in enumerate(each.errors) if error] == [(1, 3)]
+    assert "ended" in str(found[1].errors[3])
+    # In its batch, in its batch again, and by itself.
+    assert deaths(tmp_path) == 3
+
+
+def test_a_model_of_which_processes_die_ends_the_job(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="ended twice before it ran the model"):
+        results("load", tmp_path)
+    assert deaths(tmp_path) == 2

@@ -1,0 +1,256 @@
+"""Jobs: every source and format, failures, and going on after any end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irexec import InputError, ModelError
+from irexec.tools.batch.job import FORMATS, Job
+from irexec.tools.batch.predictor import PredictorOptions
+from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
+from irexec.tools.images import ImageOptions
+from tests.tools.batch import models
+
+ITEMS = np.arange(60, dtype=np.float32).reshape(20, 3)
+EXPECTED = 2 * ITEMS + 1
+
+
+class Stopped(Exception):
+    """Ends a job where a test wants it to."""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return models.twice_plus_one(tmp_path, [-1, 3])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    np.save(tmp_path / "items.npy", ITEMS)
+    return str(tmp_path / "items.npy")
+
+
+def run(model: str, sources: list[str], output: Path, watch: Watch | None = None, **options: Any) -> BatchReport:
+    of_job = {name: options.pop(name) for name in ("batch_size", "topk", "labels", "image", "column", "predictor") if name in options}
+    form = options.pop("form", output.suffix[1:] or "npz")
+    return batch(sources, Job(model=model, form=form, **of_job), BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options), watch)
+
+
+def test_npz(tmp_path: Path, model: str, source: str) -> None:
+    report = run(model, [source], tmp_path / "out.npz", batch_size=3)
+    with np.load(tmp_path / "out.npz") as found:
+        assert sorted(found) == ["item", "y"]
+        np.testing.assert_array_equal(found["y"], EXPECTED)
+        assert found["item"].tolist() == [f"{source}[{i}]" for i in range(20)]
+    assert (report.items, report.done, report.failed, report.waiting, report.batch_size) == (20, 20, 0, 0, 3)
+    assert not (tmp_path / "out.npz.parts").exists()
+
+
+def test_npy_and_jsonl(tmp_path: Path, model: str, source: str) -> None:
+    run(model, [source], tmp_path / "out.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), EXPECTED)
+    run(model, [source], tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert lines == [{"item": f"{source}[{i}]", "y": row} for i, row in enumerate(EXPECTED.tolist())]
+
+
+def test_parquet_in_and_out(tmp_path: Path, model: str, source: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    arrow.parquet.write_table(arrow.table({"n": list(range(20)), "values": ITEMS.tolist()}), tmp_path / "in.parquet", row_group_size=7)
+    with pytest.raises(InputError, match="has the columns n, values: choose one with --column"):
+        run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet")
+    run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet", column="values")
+    table = arrow.parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    assert table["y"] == EXPECTED.tolist()
+    assert table["error"] == [None] * 20
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_two_processes_write_what_one_does(tmp_path: Path, model: str, source: str, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    outputs = [tmp_path / f"{jobs}.{form}" for jobs in (1, 2)]
+    for jobs, output in enumerate(outputs, 1):
+        run(model, [source], output, jobs=jobs, batch_size=2)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_a_folder_of_parts(tmp_path: Path, model: str, source: str) -> None:
+    run(model, [source], tmp_path / "out", form="npy", batch_size=8)
+    parts = sorted((tmp_path / "out").iterdir())
+    assert [part.name for part in parts] == ["part-000000.npy", "part-000001.npy", "part-000002.npy"]
+    np.testing.assert_array_equal(np.concatenate([np.load(part) for part in parts]), EXPECTED)
+
+
+@pytest.mark.parametrize("after", [1, 4, 19])
+def test_a_job_that_ended_goes_on(tmp_path: Path, model: str, source: str, after: int) -> None:
+    whole, ended = tmp_path / "whole.npz", tmp_path / "ended.npz"
+    run(model, [source], whole, batch_size=1)
+    seen: list[int] = []
+
+    def stop(part: Any) -> None:
+        seen.append(part.number)
+        if len(seen) == after:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run(model, [source], ended, Watch(part=stop), batch_size=1)
+    again: list[int] = []
+    report = run(model, [source], ended, Watch(part=lambda part: again.append(part.number)), batch_size=1, resume=True)
+    assert not set(seen) & set(again)
+    assert (report.resumed, report.done) == (len(seen), 20)
+    assert ended.read_bytes() == whole.read_bytes()
+    # Once more there is nothing to do.
+    assert run(model, [source], ended, batch_size=1, resume=True).resumed == 20
+
+
+def test_a_part_that_was_deleted_is_done_again(tmp_path: Path, model: str, source: str) -> None:
+    run(model, [source], tmp_path / "out", form="npy", batch_size=4)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    (tmp_path / "out" / "part-000002.npy").unlink()
+    assert run(model, [source], tmp_path / "out", form="npy", batch_size=4, resume=True).resumed == 16
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_failures_have_a_reason_and_no_row(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    model = models.twice_plus_one(tmp_path, [-1, 1, 2, 2])
+    for i in (0, 2):
+        Image.fromarray(np.full((2, 2), i, np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "1.png").write_bytes(b"no image")
+    failures: list[tuple[str, str]] = []
+    report = run(model, [str(tmp_path / "*.png")], tmp_path / "out.npz", Watch(part=lambda part: failures.extend(part.failures)))
+    assert (report.done, report.failed) == (2, 1)
+    assert [name for name, _ in failures] == [str(tmp_path / "1.png")]
+    assert "not a readable image" in failures[0][1]
+    with np.load(tmp_path / "out.npz") as found:
+        assert found["y"][:, 0, 0, 0].tolist() == [1, 5]
+    rows = sqlite3.connect(report.manifest).execute("SELECT name, state, part, row FROM items ORDER BY id").fetchall()
+    assert [(state, row) for _, state, _, row in rows] == [("done", 0), ("failed", None), ("done", 1)]
+
+
+def test_one_item_that_does_not_fit_does_not_take_the_others_with_it(tmp_path: Path) -> None:
+    model = models.twice_plus_one(tmp_path, [-1, "1..4"])
+    np.savez(tmp_path / "a.npz", x=np.ones((3, 4), np.float32))
+    np.savez(tmp_path / "b.npz", x=np.ones((2, 5), np.float32))
+    np.savez(tmp_path / "c.npz", x=np.ones((1, 2), np.float32))
+    report = run(model, [str(tmp_path / f"{name}.npz") for name in "abc"], tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert (report.done, report.failed) == (4, 2)
+    assert [len(line["y"]) if "y" in line else line["error"][:40] for line in lines][:3] == [4, 4, 4]
+    assert all("has shape [1,5], the model expects" in line["error"] for line in lines[3:5])
+    assert lines[5]["y"] == [3, 3]
+
+
+def test_results_of_different_shapes(tmp_path: Path) -> None:
+    model = models.twice_plus_one(tmp_path, [-1, "1..4"])
+    for name, size in (("a", 2), ("b", 3)):
+        np.save(tmp_path / f"{name}.npy", np.zeros((2, size), np.float32))
+    sources = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    run(model, sources, tmp_path / "out.npz", batch_size=1)
+    with np.load(tmp_path / "out.npz") as found:
+        assert {name: array.shape for name, array in found.items()} == {"item": (4,), "y/0": (2,), "y/1": (2,), "y/2": (3,), "y/3": (3,)}
+    with pytest.raises(InputError, match=r"a \.npy takes results of one shape"):
+        run(model, sources, tmp_path / "out.npy", batch_size=1)
+
+
+def test_stop_at_the_first_error(tmp_path: Path, model: str, source: str) -> None:
+    np.save(tmp_path / "wrong.npy", np.zeros((1, 9), np.float32))
+    report = run(model, [str(tmp_path / "wrong.npy"), source], tmp_path / "out.jsonl", errors="stop", batch_size=1)
+    assert report.failed == 1
+    assert report.waiting > 0
+    assert run(model, [str(tmp_path / "wrong.npy"), source], tmp_path / "out.jsonl", errors="stop", batch_size=1, resume=True).done == 20
+
+
+def test_classes(tmp_path: Path, model: str) -> None:
+    np.save(tmp_path / "x.npy", np.array([[0, 5, 1], [9, 1, 2]], np.float32))
+    run(model, [str(tmp_path / "x.npy")], tmp_path / "out.jsonl", topk=2, labels=("cat", "dog", "owl"))
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(line["y.class"], line["y.score"], line["y.label"]) for line in lines] == [
+        ([1, 2], [11, 3], ["dog", "owl"]),
+        ([0, 2], [19, 5], ["cat", "owl"]),
+    ]
+
+
+def test_lists_limits_and_order(tmp_path: Path, model: str, source: str) -> None:
+    (tmp_path / "list.txt").write_text("items.npy\n\n")
+    assert run(model, [str(tmp_path / "list.txt")], tmp_path / "a.npy", limit=3).items == 3
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), EXPECTED[:3])
+    run(model, [source], tmp_path / "b.npy", shuffle_seed=5)
+    found = np.load(tmp_path / "b.npy")
+    assert not np.array_equal(found, EXPECTED)
+    np.testing.assert_array_equal(np.sort(found, axis=0), EXPECTED)
+
+
+def test_a_stored_archive_and_a_compressed_one(tmp_path: Path, model: str) -> None:
+    np.savez(tmp_path / "stored.npz", x=ITEMS)
+    np.savez_compressed(tmp_path / "compressed.npz", x=np.asfortranarray(ITEMS))
+    run(model, [str(tmp_path / "stored.npz"), str(tmp_path / "compressed.npz")], tmp_path / "out.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.concatenate([EXPECTED, EXPECTED]))
+
+
+def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: str) -> None:
+    (tmp_path / "out.npz").write_bytes(b"mine")
+    with pytest.raises(InputError, match="exists: --resume goes on"):
+        run(model, [source], tmp_path / "out.npz")
+    with pytest.raises(InputError, match="exists, and there is no"):
+        run(model, [source], tmp_path / "out.npz", resume=True)
+    assert (tmp_path / "out.npz").read_bytes() == b"mine"
+    (tmp_path / "x.npz.sqlite").write_bytes(b"SQLite format 3\0 not at all" * 100)
+    with pytest.raises(InputError, match="is not a manifest"):
+        run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"batch_size": 3}, "batch_size was 2, and is 3"),
+        ({"limit": 4}, "there were 20 items, and are 4|item 4 was"),
+        ({"image": ImageOptions(bgr=True)}, "image was"),
+        ({"predictor": PredictorOptions(tensors=("x",))}, "tensors was"),
+        ({"topk": 2}, "topk was null, and is 2"),
+    ],
+)
+def test_another_job_does_not_go_on_with_it(tmp_path: Path, model: str, source: str, change: dict[str, Any], says: str) -> None:
+    run(model, [source], tmp_path / "out", batch_size=2)
+    with pytest.raises(InputError, match=rf"was begun as another job: .*({says})"):
+        run(model, [source], tmp_path / "out", **{"batch_size": 2, **change}, resume=True)
+
+
+def test_another_model_does_not_go_on_with_it(tmp_path: Path, model: str, source: str) -> None:
+    run(model, [source], tmp_path / "out")
+    models.twice_plus_one(tmp_path, ["1..", 3])
+    with pytest.raises(InputError, match="was begun as another job: model was"):
+        run(model, [source], tmp_path / "out", resume=True)
+
+
+def test_two_runs_do_not_write_one_output(tmp_path: Path, model: str, source: str) -> None:
+    def again(part: Any) -> None:
+        with pytest.raises(InputError, match="another run writes this output"):
+            run(model, [source], tmp_path / "out", resume=True)
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        run(model, [source], tmp_path / "out", Watch(part=again))
+
+
+def test_sources_that_are_none(tmp_path: Path, model: str) -> None:
+    for name in ("missing.npy", "missing/"):
+        with pytest.raises(InputError, match="no such file or folder"):
+            run(model, [str(tmp_path / name)], tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: has no \.png"):
+        run(model, [str(tmp_path / "empty")], tmp_path / "out")
+    np.save(tmp_path / "scalar.npy", np.float32(1))
+    with pytest.raises(ModelError, match="is a scalar, expected items along the first axis"):
+        run(model, [str(tmp_path / "scalar.npy")], tmp_path / "out")
