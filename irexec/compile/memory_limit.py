@@ -5,6 +5,8 @@ Sizes are computed in Python's integers from shapes, before anything of the size
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +19,9 @@ from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
 from irexec.reference.limits import SMALL, check_address
+
+_FRESH, _FAR = 0.1, 64
+"""Seconds for which what the system said is used again, for sizes so many times smaller."""
 
 
 class MemoryLimit:
@@ -34,11 +39,19 @@ class MemoryLimit:
         if maximum is not None and (isinstance(maximum, bool) or not isinstance(maximum, int) or maximum < 1):
             raise InputError(f"max_memory is {maximum!r}, expected a number of bytes of at least 1")
         self.maximum, self._root = maximum, root
+        self._asked, self._found = -math.inf, 0
 
     def left(self) -> int:
         """Bytes that may be allocated now."""
         available = available_memory(self._root)
         return available if self.maximum is None else min(available, self.maximum - memory_in_use(self._root))
+
+    def _available(self, size: int) -> int:
+        """Bytes that the system has for ``size`` more. To ask it takes longer than to decode a small image, of which there may be many."""
+        now = time.monotonic()
+        if size >= min(SMALL, self._found // _FAR) or now - self._asked > _FRESH:
+            self._asked, self._found = now, available_memory(self._root)
+        return self._found
 
     def check_time(self, layer: str = "") -> None:
         """Compiling has no limit of time."""
@@ -46,7 +59,7 @@ class MemoryLimit:
     def check_memory(self, size: int, what: str) -> None:
         """Raise OpError unless ``size`` bytes may be allocated; ``what`` says what takes them."""
         check_address(size, what)
-        available = available_memory(self._root)
+        available = self._available(size)
         if size > available:
             raise OpError(f"{what} takes {size} bytes ({amount(size)}), and {amount(available)} of memory are available")
         if self.maximum is not None:

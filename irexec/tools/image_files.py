@@ -17,7 +17,6 @@ import numpy as np
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, OpError, UnsupportedError
 from irexec.io.regular_files import NotRegularFileError, open_regular
-from irexec.reference.limits import SMALL
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -174,9 +173,6 @@ def _check_memory(path: str, size: tuple[int, int], wanted: tuple[int | None, in
         raise ModelError(f"{path}: is {width}x{height}, which has no pixels")
     resized = "" if target == size else f", resized to {target[0]}x{target[1]},"
     taken = width * height * _DECODED + target[0] * target[1] * (_RESIZED + _ARRAYS * channels)
-    if taken < SMALL:
-        # To ask the system would take longer than to decode the image.
-        return
     try:
         memory.check_memory(taken, f"an image of {width}x{height}{resized}")
     except OpError as error:

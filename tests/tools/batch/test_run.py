@@ -39,7 +39,9 @@ def source(tmp_path: Path) -> str:
 def run(model: str, sources: list[str], output: Path, watch: Watch | None = None, **options: Any) -> BatchReport:
     of_job = {name: options.pop(name) for name in ("batch_size", "topk", "labels", "image", "column", "predictor") if name in options}
     form = options.pop("form", output.suffix[1:] or "npz")
-    return batch(sources, Job(model=model, form=form, **of_job), BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options), watch)
+    return batch(
+        sources, Job(model=model, form=form, **of_job), BatchOptions(output=str(output), jobs=options.pop("jobs", 1), **options), watch
+    )
 
 
 def test_npz(tmp_path: Path, model: str, source: str) -> None:
@@ -61,14 +63,12 @@ def test_npy_and_jsonl(tmp_path: Path, model: str, source: str) -> None:
 
 
 def test_parquet_in_and_out(tmp_path: Path, model: str, source: str) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    arrow.parquet.write_table(arrow.table({"n": list(range(20)), "values": ITEMS.tolist()}), tmp_path / "in.parquet", row_group_size=7)
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"n": list(range(20)), "values": ITEMS.tolist()}), tmp_path / "in.parquet", row_group_size=7)
     with pytest.raises(InputError, match="has the columns n, values: choose one with --column"):
         run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet")
     run(model, [str(tmp_path / "in.parquet")], tmp_path / "out.parquet", column="values")
-    table = arrow.parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
     assert table["y"] == EXPECTED.tolist()
     assert table["error"] == [None] * 20
 
