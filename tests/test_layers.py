@@ -43,6 +43,7 @@ _ONLY = {
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/image_files.py",),
+    "pyarrow": ("irexec/tools/batch/tables.py",),
     "onnx": ("converters/onnx/",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines.py"),
     "openvino": ("irexec/tools/engines.py",),
