@@ -17,11 +17,17 @@ WALL = 6
 
 
 def waited(process: int | None = None) -> float:
-    """Seconds that a process, this one unless given, has waited for a processor that others had; 0 where nobody counts them."""
+    """Seconds that a process, this one unless given, and those that it has started, have waited for a processor that others had.
+
+    0 where nobody counts them.
+    """
+    folder = Path(f"/proc/{process or 'self'}")
     try:
-        return int(Path(f"/proc/{process or 'self'}/schedstat").read_text("ascii").split()[1]) / 1e9
+        own = int((folder / "schedstat").read_text("ascii").split()[1]) / 1e9
+        children = [int(child) for task in (folder / "task").iterdir() for child in (task / "children").read_text("ascii").split()]
     except (OSError, IndexError):
         return 0.0
+    return own + sum(map(waited, children))
 
 
 def limit_memory(more: int) -> None:

@@ -36,6 +36,6 @@ def _scaled(b: Context, x: Value, factor: float) -> Value:
     kind = b.element(x)
     if factor == 1.0:
         return x
-    if kind.is_float or factor == int(factor):
+    if kind.is_float or float(factor).is_integer():
         return b.emit("Multiply", x, b.constant(factor, x))
     return b.convert(b.emit("Multiply", b.convert(x, F64), b.constant(factor, F64)), kind)

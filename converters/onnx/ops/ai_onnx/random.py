@@ -10,14 +10,21 @@ from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F32, F64, Element
-from irexec.errors import OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 
 
 def _uniform_values(b: Context, shape: Value, kind: Element, seed: float | None, stream: int = 1) -> Expression:
     """Uniform values in [0, 1). ``stream`` distinguishes several random tensors of one node."""
-    seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": stream}
-    return Expression(b, b.emit("RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **seeds))
+    return Expression(b, b.emit("RandomUniform", shape, b.constant(0, kind), b.constant(1, kind), output_type=kind, **_seeds(seed, stream)))
+
+
+def _seeds(seed: float | None, stream: int = 1) -> dict[str, Any]:
+    """The seeds of an operation in 64 bits; without one it takes others in every run."""
+    if seed is None:
+        return {}
+    check(math.isfinite(seed), f"the seed is {seed}, expected a finite value")
+    return {"global_seed": int(abs(seed)) % (1 << 63), "op_seed": stream}
 
 
 def _kind(dtype: int | None, x: Value | None, b: Context) -> Element:
@@ -78,9 +85,8 @@ def bernoulli(b: Context, x: Value, *, dtype: int | None = None, seed: float | N
 @translates("Multinomial", since=7)
 def multinomial(b: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None) -> Value:
     """Classes by the logarithms of their probabilities, which need not be normalized."""
-    seeds: dict[str, Any] = {} if seed is None else {"global_seed": abs(int(seed)), "op_seed": 1}
     kind = element_of(dtype)
     classes = b.emit(
-        "Multinomial", x, b.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **seeds
+        "Multinomial", x, b.constant(sample_size), convert_type=kind.name, with_replacement=True, log_probs=True, **_seeds(seed)
     )  # fmt: skip
     return b.convert(classes, kind)
