@@ -152,7 +152,8 @@ def _forest(**changes: Any) -> onnx.ModelProto:
     } | changes  # fmt: skip
     roots = lists.pop("tree_roots")
     for name, kind in (("nodes_modes", np.uint8), ("nodes_splits", np.float32), ("leaf_weights", np.float32)):
-        lists[name] = tensor(lists[name], kind)
+        # A mode that is not an integer needs another type than that of modes.
+        lists[name] = tensor(lists[name], kind if all(value == value for value in lists[name]) else np.float32)
     node = helper.make_node("TreeEnsemble", ["X"], ["Y"], domain="ai.onnx.ml", **lists)
     node.attribute.append(helper.make_attribute("tree_roots", roots, attr_type=AttributeProto.INTS))
     return _of_ml(node, 5)
@@ -185,6 +186,7 @@ def test_a_forest_over_data_of_unknown_rank() -> None:
         ({"nodes_splits": [1.0]}, "nodes_splits has 1 entries, expected 3"),
         ({"leaf_weights": [1.0]}, "leaf_weights has 1 entries, expected 2"),
         ({"nodes_modes": [0, 99, 0]}, "a mode is 99, expected 0 to 6"),
+        ({"nodes_modes": [0, float("nan"), 0]}, "a mode is nan, expected an integer"),
         ({"tree_roots": [9]}, r"the roots of the trees are \[9\]"),
         ({"tree_roots": [-1]}, r"the roots of the trees are \[-1\]"),
         ({"tree_roots": []}, r"the roots of the trees are \[\]"),

@@ -20,7 +20,7 @@ from converters.onnx.limits import check_generated, check_unrolled
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
 from irexec.dtypes.elements import F32, F64, I64, Element
-from irexec.errors import ConversionError, OpError
+from irexec.errors import ConversionError, OpError, check
 from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
 from irexec.ir.order import sort_by_producers
@@ -144,7 +144,7 @@ def tree_ensemble(
     """A tree of one leaf is a root with that leaf as both branches."""
     forest = Forest()
     weights, splits = _floats(None, leaf_weights), _floats(None, nodes_splits)
-    modes = [_one_of(_MODES, int(mode), "a mode") for mode in _floats(None, nodes_modes)]
+    modes = [_mode(mode) for mode in _floats(None, nodes_modes)]
     members = _members(membership_values, modes.count("BRANCH_MEMBER"))
     count = len(modes)
     tracks = list(nodes_missing_value_tracks_true or [0] * count)
@@ -177,6 +177,11 @@ def _one_of(choices: Sequence[_Item], index: int, what: str) -> _Item:
     if not 0 <= index < len(choices):
         raise OpError(f"{what} is {index}, expected 0 to {len(choices) - 1}")
     return choices[index]
+
+
+def _mode(number: float) -> str:
+    check(number.is_integer(), f"a mode is {number:g}, expected an integer")
+    return _one_of(_MODES, int(number), "a mode")
 
 
 def _check_lengths(count: int, **lists: Sequence[object]) -> None:
