@@ -16,6 +16,7 @@ COMMANDS = {
     "batch": "Run a model over many images or arrays, on all cores; resumes.",
     "profile": "Show where the time of a model goes.",
     "bench": "Measure how fast a model runs.",
+    "compare": "Find where two models part, or one model in two runtimes.",
     "convert": "Convert an ONNX model to IR.",
     "reduce": "Reduce a model to the smallest part that still fails.",
     "ops": "List the operations that irexec runs.",

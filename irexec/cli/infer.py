@@ -16,10 +16,10 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
 from irexec.tools.image_files import IMAGE_SUFFIXES
-from irexec.tools.infer import InferOptions, InferReport, Messages
+from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
 from irexec.tools.input_sources import InputSource, parse_input_source
-from irexec.tools.results import Comparison, Prediction, describe
+from irexec.tools.results import Prediction, describe
 
 _POSITIONS_SHOWN = 100
 _NAMES_SHOWN = 10
@@ -162,7 +162,7 @@ def _show_predictions(predictions: Sequence[Prediction]) -> None:
         render.line(f"{len(positions) - len(shown)} more positions, which --json lists")
 
 
-def _show_comparison(comparison: Comparison) -> None:
+def _show_comparison(comparison: Assertion) -> None:
     render.line()
     rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in comparison.agreements]
     render.table(("compared", "", "largest difference", ""), rows, right=(2,), whole=(1,), sentences=(3,))

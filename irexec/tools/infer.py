@@ -15,18 +15,19 @@ from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.html import display, record, records
+from irexec.html import Record, display, record, records
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
 from irexec.runtime.array_display import arrays_table, arrays_text
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
+from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.array_files import open_arrays
 from irexec.tools.dump import tensor_names, write_dump
 from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, external_files, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
-from irexec.tools.results import Comparison, Prediction, compare, predictions, read_labels
+from irexec.tools.results import Prediction, predictions, read_labels
 from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import refused, reshape
 
@@ -64,6 +65,25 @@ class InferOptions(SessionOptions):
     labels: str | None = None
 
 
+@dataclass(frozen=True)
+class Assertion(Record):
+    """Tensors of a run against the arrays of a reference file.
+
+    Attributes:
+        agreements: one for each tensor that both have.
+        only_in_reference, only_in_results: the names of the others, which are not compared.
+    """
+
+    agreements: tuple[Agreement, ...]
+    only_in_reference: tuple[str, ...] = ()
+    only_in_results: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether everything that was compared agrees."""
+        return all(agreement.agrees for agreement in self.agreements)
+
+
 @dataclass(frozen=True, repr=False)
 class InferReport:
     """What came of a run.
@@ -77,7 +97,7 @@ class InferReport:
 
     tensors: Mapping[str, np.ndarray]
     predictions: tuple[Prediction, ...] | None = None
-    comparison: Comparison | None = None
+    comparison: Assertion | None = None
     dumped: int | None = None
 
     def __repr__(self) -> str:
@@ -286,11 +306,8 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _compared(
-    reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions
-) -> Comparison:
-    agreements = tuple(
-        compare(name, arrays[value], reference.arrays[name], options.rtol, options.atol) for name, value in reference.values.items()
-    )
+def _compared(reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions) -> Assertion:
+    tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
+    agreements = tuple(agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items())
     compared = set(reference.values.values())
-    return Comparison(agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared))
+    return Assertion(agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared))

@@ -13,8 +13,8 @@ from irexec.errors import ConversionError, InputError, OpError
 from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.runtime.session import CompiledModel
+from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.input_sources import random_array
-from irexec.tools.results import Agreement, compare
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order until the
 # reference can run the model: many models need multiples of their total stride, or sizes that are at least a kernel's.
@@ -88,7 +88,7 @@ def verify(
             failure = failure or error
             continue
         results = CompiledModel(model)(inputs)
-        agreements = [compare(name, results[name], array, rtol, atol) for name, array in expected.items()]
+        agreements = [agreement_of(name, results[name], array, Tolerance(rtol=rtol, atol=atol)) for name, array in expected.items()]
         return Verification(reference.name, chosen, agreements)
     raise failure or ConversionError("the reference was not run")
 

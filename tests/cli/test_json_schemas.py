@@ -79,6 +79,10 @@ ROWS = (
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),
     Row("batch {digits}/classifier.xml {digits} --scale 255 -o {tmp}/out.npz --jobs 1", needs=("PIL",)),
     Row("batch {digits}/classifier.xml {tmp}/other.npz -o {tmp}/out.jsonl --jobs 1", 1),
+    Row("compare {digits}/classifier.xml {digits}/classifier.xml --a-runtime reference"),
+    Row("compare {digits}/classifier.xml {digits}/classifier.xml --a-runtime reference --isolate"),
+    Row("compare {digits}/classifier.xml {tmp}/faulty.xml -i random", 1),
+    Row("compare {tmp}/other.npz {digits}/classifier.xml -i random", 1),
     Row("validate", 2),
     Row("validate {tmp}/missing.xml", 3),
     Row("inspect {tmp}/cut.xml", 3),
@@ -92,6 +96,10 @@ def _files(folder: Path) -> None:
     (folder / "cut.xml").write_text(text[:500], "utf-8")
     (folder / "unknown.xml").write_text(text.replace('type="ReLU"', 'type="Relish"'), "utf-8")
     shutil.copy(ROOT / "samples/digits/classifier.bin", folder / "unknown.bin")
+    data = bytearray((ROOT / "samples/digits/classifier.bin").read_bytes())
+    data[3] ^= 0x40
+    (folder / "faulty.xml").write_text(text, "utf-8")
+    (folder / "faulty.bin").write_bytes(data)
     np.savez(folder / "other.npz", probabilities=np.zeros((1, 10), np.float32), nothing=np.zeros(1))
     (folder / "not_finite.xml").write_text(_NOT_FINITE, "utf-8")
     np.save(folder / "not_finite.npy", np.array([np.inf, np.nan, 1], np.float32))

@@ -14,7 +14,8 @@ from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.html import ROWS, Records
 from irexec.ir.codes import CODES
 from irexec.tools import inspect, operations, results, validate, weights
-from irexec.tools.infer import InferReport
+from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.infer import Assertion, InferReport
 from irexec.tools.profile import static_profile
 from tests.html.test_markup import HOSTILE
 from tests.support.markup import Element, parse
@@ -51,7 +52,7 @@ def _session() -> irexec.Session:
 
 def _report() -> InferReport:
     arrays = {"a": np.arange(4.0)}
-    comparison = results.Comparison((results.compare("a", arrays["a"], arrays["a"] + 1, 0, 0),), ("b",))
+    comparison = Assertion((agreement_of("a", arrays["a"], arrays["a"] + 1, Tolerance(rtol=0, atol=0)),), ("b",))
     return InferReport(arrays, tuple(results.predictions(arrays, 2)), comparison)
 
 

@@ -1,0 +1,229 @@
+"""irexec compare"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+
+from irexec.cli import render
+from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.paths import FilePath
+from irexec.cli.progress import progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.tools.agreement import METRICS, Metric
+from irexec.tools.compare import CompareOptions, Comparison, Divergence, Layer, Suspect, TensorRow
+from irexec.tools.compare import compare as compare_models
+from irexec.tools.input_sources import parse_input_source
+from irexec.tools.runtimes import RUNTIMES
+
+_AROUND = 3
+"""Rows that are shown before and behind the first divergence."""
+_NAMES = 8
+
+
+class PairOfNames(click.ParamType):
+    """``A=B``: the names of two tensors."""
+
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Both names."""
+        one, _, other = str(value).partition("=")
+        if not one or not other or "=" in other:
+            return self.fail(f"{value!r} is not a pair of names, expected A=B", param, ctx)
+        return one, other
+
+
+def _runtime_option(side: str) -> Callable[[Any], Any]:
+    return click.option(
+        f"--{side}-runtime",
+        type=click.Choice(RUNTIMES),
+        default="irexec",
+        show_default=True,
+        help=f"What runs {side.upper()}. reference: the reference kernels of irexec; onnx: the reference evaluator of onnx.",
+    )
+
+
+@click.command()
+@click.argument("a", type=FilePath())
+@click.argument("b", type=FilePath(), required=False)
+@_runtime_option("a")
+@_runtime_option("b")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for infer: a file, or random, zeros or ones.")
+@click.option(
+    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of both this shape; may be repeated."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
+@click.option("--runs", type=click.IntRange(1, 1000), help="Run so many times, with state from run to run; default: 2 with state, else 1.")
+@click.option("--metric", type=click.Choice(METRICS), help="What decides whether tensors agree; default: max, or snr after quantisation.")
+@click.option("--rtol", type=float, help="Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16.")
+@click.option("--atol", type=float, help="Absolute tolerance of max; default: rtol times the root mean square of A's tensor.")
+@click.option("--threshold", type=float, help="Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).")
+@click.option("--map", "maps", multiple=True, type=PairOfNames(), metavar="A=B", help="These tensors are the same one; may be repeated.")
+@click.option(
+    "--from-inputs-of",
+    "inputs_of",
+    type=click.Choice(["A", "B"]),
+    help="The inputs of the other model are tensors of this one.",
+)
+@click.option("--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.")
+@click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
+@click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
+@click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B, likewise.")
+@threads_option("How many threads each runtime uses; default: its own.")
+@max_memory_option()
+@timeout_option("Stop a run that takes longer; exit code 124.")
+@click.option("--json", "as_json", is_flag=True, help="Versioned JSON, with every tensor.")
+def compare(
+    a: str, b: str | None, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], metric: Metric | None, shows_all: bool,
+    as_json: bool, **options: Any,
+) -> int:  # fmt: skip
+    """Find where two models part: every tensor of B against the same tensor of A, and the first layer that differs.
+
+    \b
+    irexec compare model.xml damaged.xml
+    irexec compare model.onnx model.xml --a-runtime onnxruntime
+    irexec compare model.xml --b-runtime openvino --isolate
+    irexec compare tensors.npz model.xml -i image.npy
+    irexec compare f32.xml int8.xml --metric snr --all
+
+    A and B are .xml or .onnx; A may also be a .npz of tensors, or a folder that infer --dump-layers wrote. Without B it is A in
+    another runtime. Tensors are matched by tensor names, layer names and structure. The exit code is 1 if anything differs.
+    """
+    request = CompareOptions(shapes=shapes_by_input(shapes, "--shape"), metric=metric, **options)
+    sources = [parse_input_source(text) for text in inputs]
+    with progress_bar(f"comparing {a}", 1.0) as advance:
+        found = compare_models(a, b, sources, request, notify=render.note_line, advance=advance)
+    if as_json:
+        render.as_json(found.as_dict())
+    else:
+        _show(found, shows_all)
+    return 0 if found.agrees else 1
+
+
+def _show(found: Comparison, shows_all: bool) -> None:
+    for note in found.notes:
+        render.note_line(note)
+    _show_rows(_shown(found, shows_all))
+    render.line()
+    if found.first is not None:
+        _show_divergence(found.first, found)
+    for text in _ending(found):
+        _say(text)
+
+
+def _shown(found: Comparison, shows_all: bool) -> Sequence[TensorRow]:
+    """The rows around the first divergence and the results; without one, those that differ most."""
+    if shows_all or len(found.rows) <= 2 * _AROUND + 2:
+        return found.rows
+    chosen = set()
+    if found.first is not None:
+        at = found.rows.index(found.first.row)
+        chosen = set(range(max(0, at - _AROUND), at + _AROUND + 1))
+    else:
+        order = sorted(range(len(found.rows)), key=lambda i: -_relative(found.rows[i]))
+        chosen = set(order[:_AROUND])
+    results = {row.b for row in found.results}
+    return [row for i, row in enumerate(found.rows) if i in chosen or row.b in results]
+
+
+def _relative(row: TensorRow) -> float:
+    return row.agreement.relative or 0.0
+
+
+def _show_rows(rows: Sequence[TensorRow]) -> None:
+    cells = [
+        (
+            _name(row),
+            row.b.type,
+            "agrees" if row.agreement.agrees else "differs",
+            row.agreement.largest,
+            row.agreement.relative,
+            _decibels(row),
+        )
+        for row in rows
+    ]
+    render.table(("tensor", "layer type", "", "largest", "relative", "SNR"), cells, right=(3, 4, 5), what="tensors")
+
+
+def _name(row: TensorRow) -> str:
+    where = [*([f"run {row.run}"] if row.run > 1 else []), *(f"iteration {i}" for i in row.iteration)]
+    return f"{row.b.tensor} ({', '.join(where)})" if where else row.b.tensor
+
+
+def _decibels(row: TensorRow) -> str | None:
+    snr = row.agreement.snr
+    return None if snr is None else "equal" if math.isinf(snr) and snr > 0 else f"{snr:.1f} dB"
+
+
+def _show_divergence(first: Divergence, found: Comparison) -> None:
+    row = first.row
+    where = "".join([f", run {row.run}" if row.run > 1 else "", *(f", iteration {i}" for i in row.iteration)])
+    _say(f"first divergence: {_layer(row.b)}{where}")
+    _say(row.agreement.message, "  ")
+    for text in _reasons(first.suspect):
+        _say(text, "  ")
+    if row.a is not None and row.a.name != row.b.name:
+        _say(f"in A it is {_layer(row.a)}, matched by {row.how}", "  ")
+    for suspect in first.between[:_NAMES]:
+        _say(f"its tensors are not compared: {_layer(suspect.layer)}, which is in front of it", "  ")
+        for text in _reasons(suspect):
+            _say(text, "    ")
+    if len(first.between) > _NAMES:
+        _say(f"and {len(first.between) - _NAMES} more such layers", "  ")
+    if first.begins is not None:
+        _say(f"within the tolerance, values differ from {_layer(first.begins)} on", "  ")
+    others = [layer for layer in found.independent if layer.name != row.b.name]
+    if others:
+        title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
+        _say(f"{title}: {_listed([f'{layer.name} ({layer.type})' for layer in others])}")
+
+
+def _reasons(suspect: Suspect) -> Iterator[str]:
+    """What is known of a layer."""
+    for name, (mine, theirs) in suspect.attributes.items():
+        yield f"{name}: {mine or 'absent'} in A, {theirs or 'absent'} in B"
+    for one in suspect.inputs:
+        state = "is not compared" if one.agrees is None else "agrees" if one.agrees else "differs"
+        yield f"input {one.index} {one.name!r} {state}{f': {one.message}' if one.message else ''}"
+
+
+def _say(text: str, indent: str = "") -> None:
+    """A sentence, broken at words where the terminal ends; what follows the first line stands in further."""
+    first, *rest = render.fill(text.split(), indent)
+    render.line(first)
+    if rest:
+        render.lines(render.fill(" ".join(rest).split(), f"{indent}  "))
+
+
+def _layer(layer: Layer) -> str:
+    line = f", line {layer.line}" if layer.line is not None else ""
+    return f"{layer.name!r} ({layer.type}, layer {layer.id}{line})"
+
+
+def _ending(found: Comparison) -> Iterator[str]:
+    """Counts."""
+    count = len(found.differing)
+    agree = len(found.rows) - count
+    alone = ", each layer alone with the tensors of A" if found.isolated else ""
+    yield f"{len(found.rows)} tensors compared{alone}: {agree} agree, {count} differ; {found.tolerance}"
+    bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
+    if bad:
+        yield f"results that differ: {_listed(bad)}"
+    for reason, names in _by_reason(found).items():
+        yield f"not compared, {reason}: {_listed(names)}"
+
+
+def _by_reason(found: Comparison) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for one in found.uncompared:
+        reasons.setdefault(one.reason, []).append(one.name)
+    return reasons
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return f"{', '.join(names[:_NAMES])}{more}"

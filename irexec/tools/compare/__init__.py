@@ -1,0 +1,7 @@
+"""Where two models part: tensor by tensor, with the first layer that differs."""
+
+from irexec.tools.compare.comparison import Comparison, Divergence, InputRow, Layer, Suspect, TensorRow, Uncompared
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.run import compare
+
+__all__ = ["CompareOptions", "Comparison", "Divergence", "InputRow", "Layer", "Suspect", "TensorRow", "Uncompared", "compare"]

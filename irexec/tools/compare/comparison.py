@@ -1,0 +1,184 @@
+"""What came of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from irexec.html import Record
+from irexec.tools.agreement import Agreement
+
+
+@dataclass(frozen=True)
+class Layer(Record):
+    """A layer of one of the two models.
+
+    Attributes:
+        name: with the path of the layers and bodies that it is in, each with a slash behind it.
+        type, id: as in the model.
+        line: of the .xml; None for a model that was not read from one.
+        tensor: the name of its output that is meant.
+    """
+
+    name: str
+    type: str
+    id: int
+    line: int | None
+    tensor: str
+
+
+@dataclass(frozen=True)
+class TensorRow(Record):
+    """A tensor that both have.
+
+    Attributes:
+        a, b: where it comes from; a is None where A is a file of tensors.
+        how: why both are taken for the same: "tensor name", "name", "map", or what structure says.
+        type, shape: of B, with NumPy's name of the type.
+        agreement: of B with A, of the first run and iteration in which they differ.
+        run: the run, from 1 on.
+        iteration: of a tensor inside a loop, from 0 on, one for each loop; () outside.
+    """
+
+    a: Layer | None
+    b: Layer
+    how: str
+    type: str
+    shape: tuple[int, ...]
+    agreement: Agreement
+    run: int = 1
+    iteration: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class InputRow(Record):
+    """One input of a layer.
+
+    Attributes:
+        index: its position.
+        name: of the tensor in B.
+        agrees: whether the tensor that arrives is the same; None where that is not known.
+        message: what differs, or why it is not known.
+    """
+
+    index: int
+    name: str
+    agrees: bool | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Suspect(Record):
+    """A layer that may be why a tensor differs.
+
+    Attributes:
+        layer: of B.
+        inputs: of the layer.
+        attributes: those that differ, with their values in A and in B; None where one has none. Of layers of two types, the types.
+    """
+
+    layer: Layer
+    inputs: tuple[InputRow, ...]
+    attributes: Mapping[str, tuple[str | None, str | None]]
+
+
+@dataclass(frozen=True)
+class Divergence(Record):
+    """The first tensor that differs, and what is known of its layer.
+
+    Attributes:
+        row: the tensor.
+        suspect: its layer.
+        between: layers whose tensors are not compared, between those that agree and this layer.
+        begins: the layer at which values begin to differ at all, where that is before this one.
+    """
+
+    row: TensorRow
+    suspect: Suspect
+    between: tuple[Suspect, ...]
+    begins: Layer | None
+
+    @property
+    def inputs_agree(self) -> bool | None:
+        """Whether every input agrees; None where that is not known of all."""
+        inputs = self.suspect.inputs
+        if any(one.agrees is False for one in inputs):
+            return False
+        return None if any(one.agrees is None for one in inputs) else True
+
+
+@dataclass(frozen=True)
+class Uncompared(Record):
+    """A tensor that is not compared.
+
+    Attributes:
+        side: "A" or "B".
+        name, type: of the tensor and of its layer.
+        reason: why.
+    """
+
+    side: str
+    name: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison(Record):
+    """Two models, tensor by tensor. A is the reference.
+
+    Attributes:
+        a, b: what was compared, with the runtimes.
+        tolerance: what counts as equal, for people.
+        rows: every tensor that both have and that could be observed, in the order in which B computes them.
+        first: the first divergence; None if every row agrees.
+        independent: all layers that differ although what they are computed from agrees; the first among them.
+        results: the results, from runs in which nothing else was observed, so that layers are fused as usual.
+        uncompared: all other tensors.
+        notes: what one has to know to read this.
+        inputs: the shapes of the inputs of B.
+        runs: how many.
+        isolated: whether each layer was run alone.
+    """
+
+    a: str
+    b: str
+    tolerance: str
+    rows: tuple[TensorRow, ...]
+    first: Divergence | None
+    independent: tuple[Layer, ...]
+    results: tuple[TensorRow, ...]
+    uncompared: tuple[Uncompared, ...]
+    notes: tuple[str, ...]
+    inputs: Mapping[str, tuple[int, ...]]
+    runs: int = 1
+    isolated: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every tensor and every result agrees."""
+        return all(row.agreement.agrees for row in (*self.rows, *self.results))
+
+    @property
+    def differing(self) -> tuple[TensorRow, ...]:
+        """The tensors that differ."""
+        return tuple(row for row in self.rows if not row.agreement.agrees)
+
+    def __repr__(self) -> str:
+        """One line."""
+        count = len(self.differing)
+        if self.first is None:
+            said = "all agree" if self.agrees else "all agree, results without observation do not"
+        else:
+            said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
+        return f"<Comparison of {self.a} and {self.b}: {len(self.rows)} tensors, {said}>"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        from dataclasses import asdict
+
+        found = asdict(self)
+        if self.first is not None:
+            found["first"]["inputs_agree"] = self.first.inputs_agree
+        return {"agrees": self.agrees, **found}

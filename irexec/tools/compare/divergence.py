@@ -1,0 +1,148 @@
+"""The first tensor that differs: its layer, what arrives there, and what differs in the layer itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from irexec.analysis.matching.side import attribute_values
+from irexec.errors import IrexecError
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
+from irexec.tools.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.rows import Ancestors, Found, Rows, layer
+from irexec.tools.compare.sides import ModelSide, tensor_name
+
+_EXACT = Tolerance(rtol=0.0, atol=0.0)
+
+
+class Context(Protocol):
+    """What is known beside the rows."""
+
+    b: ModelSide
+    pairs: Pairs
+
+    @property
+    def isolates(self) -> bool: ...
+
+
+def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
+    """The first divergence, and all layers that differ although what they are computed from agrees."""
+    differing = [found for found in rows.found if not found.row.agreement.agrees]
+    if not differing:
+        return None, ()
+    by_value = {found.value: found for found in rows.found}
+    ancestors = Ancestors(by_value, _assigned(context.b))
+    first = min(differing, key=lambda found: found.order)
+    independent = differing if context.isolates else [found for found in differing if _is_independent(found, by_value, ancestors)]
+    layers = {found.value.node: layer(found.value, found.path) for found in sorted(independent, key=lambda found: found.order)}
+    return _described(first, by_value, ancestors, context), tuple(layers.values())
+
+
+def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> bool:
+    """Whether all that a tensor is computed from agrees, in the run in which it first differs."""
+    sources = [by_value[value] for value in ancestors.of(found.value)[0]]
+    return all(source.row.agreement.agrees or source.order > found.order for source in sources)
+
+
+def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
+    constant = _constant_layers(context.b)
+    between = []
+    for node in ancestors.of(first.value)[1]:
+        one = _suspect(node.outputs[0], first.path, by_value, context)
+        if node not in constant or one.attributes or any(row.agrees is False for row in one.inputs):
+            between.append(one)
+    return Divergence(
+        row=first.row,
+        suspect=_suspect(first.value, first.path, by_value, context),
+        between=tuple(between),
+        begins=None if context.isolates else _begin(first, by_value, ancestors),
+    )
+
+
+def _suspect(value: Value, path: str, by_value: Mapping[Value, Found], context: Context) -> Suspect:
+    node = value.node
+    of_a = context.pairs.layer_of_a(node)
+    inputs = (_input(i, source, of_a, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
+    return Suspect(layer(value, path), tuple(inputs), _attributes(of_a, node))
+
+
+def _input(i: int, value: Value, of_a: Node | None, by_value: Mapping[Value, Found], context: Context) -> InputRow:
+    """What arrives at an input of the layer, against what arrives there in A."""
+    name = tensor_name(value)
+    source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
+    if value.node.constant is not None and source is not None and source.node.constant is not None:
+        agreement = _constants(value.node, source.node, name)
+        return InputRow(i, name, agreement.agrees, agreement.message)
+    partner = context.pairs.by_b.get(value)
+    if source is not None and partner is not None and partner is not source:
+        return InputRow(i, name, False, f"A reads {tensor_name(source)!r} here")
+    if value.node.type == "Parameter":
+        return InputRow(i, name, True, "an input of the model")
+    if context.isolates and partner is not None:
+        return InputRow(i, name, True, "as in A")
+    found = by_value.get(value)
+    if found is None:
+        return InputRow(i, name, None, "")
+    return InputRow(i, name, found.row.agreement.agrees, found.row.agreement.message)
+
+
+def _constants(node: Node, other: Node, name: str) -> Agreement:
+    if node.constant is None or other.constant is None:
+        raise AssertionError("both are Constants")
+    if node.constant.element is other.constant.element and node.constant.shape == other.constant.shape:
+        try:
+            if np.array_equal(node.constant.raw, other.constant.raw):
+                return Agreement(name, True, 0.0, "")
+        except IrexecError as error:
+            return Agreement(name, False, None, str(error))
+    agreement = agreement_of(name, constant_value(node.constant), constant_value(other.constant), _EXACT, "A")
+    if agreement.agrees and node.constant.element is not other.constant.element:
+        return Agreement(name, True, 0.0, f"of type {node.constant.element}, A has {other.constant.element}")
+    return agreement
+
+
+def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:
+    """The attributes that differ; of layers of two types, the types."""
+    if of_a is None:
+        return {}
+    if of_a.type != node.type:
+        return {"type": (of_a.type, node.type)}
+    mine, theirs = attribute_values(of_a), attribute_values(node)
+    names = dict.fromkeys([*mine, *theirs])
+    return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+
+
+def _constant_layers(b: ModelSide) -> set[Node]:
+    """The layers that are computed from Constants alone."""
+    found: set[Node] = set()
+    for node in b.order:
+        sources = [value.node for value in node.inputs if value is not None]
+        if node.type == "Constant" or (sources and all(source in found for source in sources)):
+            found.add(node)
+    return found
+
+
+def _begin(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> Layer | None:
+    """Where values begin to differ, within the tolerance, on the way to the first that is not; None if that is there."""
+    current = first
+    seen = {first.value}
+    while True:
+        sources = [by_value[value] for value in ancestors.of(current.value)[0]]
+        earlier = [found for found in sources if not found.row.agreement.equal and found.value not in seen and found.order < current.order]
+        if not earlier:
+            return None if current is first else layer(current.value, current.path)
+        current = max(earlier, key=lambda found: found.row.agreement.relative or 0.0)
+        seen.add(current.value)
+
+
+def _assigned(b: ModelSide) -> dict[str, list[Value]]:
+    found: dict[str, list[Value]] = {}
+    for node in b.order:
+        if node.type == "Assign":
+            found.setdefault(node.attributes.get("variable_id", ""), []).extend(value for value in node.inputs if value is not None)
+    return found

@@ -1,0 +1,149 @@
+"""The inputs of both sides, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from irexec.analysis.model import Port, find_port
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, OpError
+from irexec.ir.dims import PartialShape, meet_shapes
+from irexec.ir.find import values_by_name
+from irexec.ir.graph import Value
+from irexec.runtime.inputs import bind_inputs
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.image_files import Notify
+from irexec.tools.input_sources import InputSource, sample_inputs
+from irexec.tools.runtimes import Arrays
+from irexec.tools.shapes import Shapes
+
+Given = Mapping[str, np.ndarray]
+
+
+def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs) -> Shapes:
+    """The shapes that are given by names of A, by those of the inputs of B that are paired with them; others stay as they are."""
+    names = {port.name: other.name for port, other in paired_inputs(a.model.inputs, b.model.inputs, pairs)}
+    found: dict[str | None, PartialShape] = {}
+    for name, shape in (shapes or {}).items():
+        own = None if name is None else next((names[port.name] for port in a.model.inputs if name in port.names), name)
+        found[own] = shape
+    return found
+
+
+def paired_inputs(a: Sequence[Port], b: Sequence[Port], pairs: Pairs) -> list[tuple[Port, Port]]:
+    """The inputs of both that are the same one: paired by matching, or of one name, or in one position where none is left over."""
+    by_node = {port.node: port for port in a}
+    found: dict[str, tuple[Port, Port]] = {}
+    for port in b:
+        value = pairs.by_b.get(port.node.outputs[0])
+        if value is not None and value.node in by_node:
+            found[port.name] = (by_node.pop(value.node), port)
+    for port in b:
+        same = next((other for other in by_node.values() if set(other.names) & set(port.names)), None)
+        if port.name not in found and same is not None:
+            found[port.name] = (by_node.pop(same.node), port)
+    left = [port for port in b if port.name not in found]
+    if len(left) == len(by_node):
+        found |= {port.name: (other, port) for port, other in zip(left, by_node.values(), strict=True)}
+    return [found[port.name] for port in b if port.name in found]
+
+
+class Inputs:
+    """The inputs of all runs.
+
+    Attributes:
+        a, b: for each run the arrays by the names of the inputs of that model.
+    """
+
+    def __init__(self, a: ModelSide | None, b: ModelSide, pairs: Pairs) -> None:
+        self._a_ports, self._b_ports = a.model.inputs if a else [], b.model.inputs
+        self._paired = paired_inputs(self._a_ports, self._b_ports, pairs)
+        self.a: list[Arrays] = []
+        self.b: list[Arrays] = []
+
+    def ports(self) -> list[Port]:
+        """Those to give arrays for: each input of A with what its partner in B takes, then those that only B has.
+
+        Raises:
+            InputError: partners have no shape in common.
+        """
+        partner = {port.name: other for port, other in self._paired}
+        common = {other.name for _, other in self._paired}
+        merged = [_merged(port, partner.get(port.name)) for port in self._a_ports]
+        return [*merged, *(port for port in self._b_ports if port.name not in common)]
+
+    def add(self, arrays: Given) -> None:
+        """The inputs of one run, by the names of ``ports``."""
+        own = {port.name: arrays[port.name] for port in self._a_ports if port.name in arrays}
+        names = {other.name: port.name for port, other in self._paired}
+        of_b = {port.name: arrays[names.get(port.name, port.name)] for port in self._b_ports if names.get(port.name, port.name) in arrays}
+        self.a.append(_bound(self._a_ports, own, "A") if self._a_ports else {})
+        self.b.append(_bound(self._b_ports, of_b, "B"))
+
+
+def _bound(ports: Sequence[Port], arrays: Given, side: str) -> dict[str, np.ndarray]:
+    try:
+        bound = bind_inputs(ports, dict(arrays), allow_cast=True)
+    except InputError as error:
+        raise InputError(f"{side}: {error}") from None
+    return {port.name: array for port, array in zip(ports, bound, strict=True)}
+
+
+def _merged(port: Port, other: Port | None) -> Port:
+    if other is None:
+        return port
+    try:
+        shape = meet_shapes(port.shape, other.shape)
+    except OpError:
+        raise InputError(f"input {port} of A is input {other} of B, and no shape fits both: --shape gives them one") from None
+    names = (*port.names, *(name for name in other.names if name not in port.names))
+    return replace(port, shape=shape, names=names)
+
+
+def random_or_given(
+    inputs: Inputs, sources: Sequence[InputSource], options: CompareOptions, count: int, notify: Notify, given: Given | None = None
+) -> None:
+    """Add the inputs of so many runs; random ones differ from run to run.
+
+    Args:
+        inputs: to add to.
+        sources: where arrays come from.
+        options: with the seed.
+        count: of runs.
+        notify: takes what the user might not expect.
+        given: arrays by the names of inputs that need no source.
+    """
+    ports = inputs.ports()
+    known = {find_port(ports, name).name: array for name, array in (given or {}).items()}
+    for run in range(count):
+        quiet = notify if run == 0 else lambda text: None
+        left = [port for port in ports if port.name not in known]
+        # Every run of random inputs has a seed of its own.
+        arrays = sample_inputs(sources, left, options.seed + 1000 * run, quiet, MemoryLimit(options.max_memory)) if left else {}
+        inputs.add({**known, **arrays})
+
+
+def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
+    """The recorded tensors that have the names of inputs of B."""
+    return {port.name: a.read(next(n for n in port.names if n in a.names)) for port in b.model.inputs if set(port.names) & set(a.names)}
+
+
+def same_tensors(whole: ModelSide, part: ModelSide) -> dict[str, Value]:
+    """For each input of a model the tensor of another one that it is a part of: that of the same name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    named = values_by_name(whole.model)
+    found: dict[str, Value] = {}
+    for port in part.model.inputs:
+        name = next((name for name in port.names if name in named), None)
+        if name is None:
+            raise InputError(f"{whole.label} has no tensor with the name of input {port} of {part.label}")
+        found[port.name] = named[name]
+    return found

@@ -1,0 +1,170 @@
+"""Each layer of B alone: its inputs are the tensors of A, so that differences do not add up.
+
+All layers that are compared at once are one model, in which nothing connects them: it takes as long to compile and to run as B itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.dtypes.elements import Element, element_of
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Input, Node, Value
+from irexec.ir.shape_text import write_shape
+from irexec.runtime.inputs import bind_inputs
+from irexec.tools.compare.comparison import Uncompared
+from irexec.tools.compare.observe import Observed, observe
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import Pairs, TensorPair
+from irexec.tools.compare.sides import ModelSide, tensor_name
+from irexec.tools.runtimes import open_runtime
+
+_STATE = ("ReadValue", "Assign")
+
+
+class Isolated:
+    """The layers of B, each to be run with the tensors of A.
+
+    Args:
+        b: the side.
+        pairs: which tensor of A is which of B. Layers whose outputs have no partner run along with the layer that reads them.
+        options: with what the runtimes may use.
+        gives: whether A can give a value.
+    """
+
+    def __init__(self, b: ModelSide, pairs: Pairs, options: CompareOptions, gives: Callable[[Value], bool]) -> None:
+        self._b, self._options = b, options
+        self._by_b = {value: partner for value, partner in pairs.by_b.items() if value.node.type != "Constant" and gives(partner)}
+        self._facts = infer_shapes(b.model, tolerant=True).facts
+
+    def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
+        """The tensors of layers that can be run alone; of the others is told why not."""
+        found = []
+        for pair in tensors:
+            nodes, cuts = self._part(pair.b.node)
+            if any(node.type in _STATE for node in nodes):
+                reason = "its layer reads or keeps state, and is not run alone"
+            elif any(value.node.type == "Parameter" and value not in self._by_b for value in cuts):
+                reason = "its layer reads an input that A does not have"
+            else:
+                found.append(pair)
+                continue
+            uncompared.append(Uncompared("B", tensor_name(pair.b), pair.b.node.type, reason))
+        return found
+
+    def needed(self, batch: Sequence[TensorPair]) -> list[Value]:
+        """The values of A that are inputs of the layers of a batch."""
+        cuts = (value for pair in batch for value in self._part(pair.b.node)[1])
+        return list(dict.fromkeys(self._by_b[value] for value in cuts))
+
+    def observed(self, batch: Sequence[TensorPair], of_a: Observed, runtime: str, runs: int) -> Observed:
+        """What the layers give, for each run."""
+        found = Observed()
+        good = []
+        for pair in batch:
+            missing = next((value for value in self._part(pair.b.node)[1] if self._by_b[value] in of_a.failures), None)
+            if missing is None:
+                good.append(pair)
+            else:
+                found.failures[pair.b] = f"its input {tensor_name(missing)!r} is not known: {of_a.failures[self._by_b[missing]]}"
+        for run in range(runs):
+            arrays = {value: of_a.arrays[self._by_b[value]][run] for pair in good for value in self._part(pair.b.node)[1]}
+            self._run(good, arrays, runtime, found)
+        return found
+
+    def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
+        made = _Apart(batch, arrays, self)
+        options = self._options
+        with open_runtime(runtime, made.model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout) as opened:
+            ports = opened.inputs
+            bound = bind_inputs(ports, dict(zip((port.name for port in ports), made.arrays, strict=True)), allow_cast=True)
+            feeds = {port.name: array for port, array in zip(ports, bound, strict=True)}
+            seen = observe(opened, [feeds], [made.values[pair.b] for pair in batch])
+        for pair in batch:
+            value = made.values[pair.b]
+            if value in seen.failures:
+                found.failures[pair.b] = seen.failures[value]
+            else:
+                found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
+
+    def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
+        """The layers that run with a layer, itself included, and the values that they are given."""
+        nodes: dict[Node, None] = {node: None}
+        cuts: dict[Value, None] = {}
+        waiting = [node]
+        while waiting:
+            for value in waiting.pop().inputs:
+                if value is None or value.node in nodes:
+                    continue
+                if value in self._by_b or value.node.type == "Parameter":
+                    cuts[value] = None
+                else:
+                    nodes[value.node] = None
+                    waiting.append(value.node)
+        return list(nodes), list(cuts)
+
+    def element(self, value: Value) -> Element | None:
+        """The element type of a value of B."""
+        return self._facts[value].element if value in self._facts else None
+
+    def nodes(self, batch: Sequence[TensorPair]) -> Iterator[Node]:
+        """All layers that a batch needs, in topological order."""
+        needed = {node for pair in batch for node in self._part(pair.b.node)[0]}
+        return (node for node in self._b.order if node in needed)
+
+
+class _Apart:
+    """The model of a batch.
+
+    Attributes:
+        model: the layers, each on Parameters and Constants.
+        arrays: for its Parameters, in order.
+        values: for each value of B that of the model.
+    """
+
+    def __init__(self, batch: Sequence[TensorPair], given: dict[Value, np.ndarray], isolated: Isolated) -> None:
+        self.arrays: list[np.ndarray] = []
+        self.values: dict[Value, Value] = {}
+        self._given, self._isolated = given, isolated
+        self._parameters: dict[Value, Value] = {}
+        self._nodes: list[Node] = []
+        for node in isolated.nodes(batch):
+            self._clone(node)
+        results = [Node(0, "", "Result", "opset1") for _ in batch]
+        for node, pair in zip(results, batch, strict=True):
+            value = self.values[pair.b]
+            node.ports = [_input(value)]
+        self.model = Model(name="layers", nodes=[*self._nodes, *results])
+        for i, node in enumerate(self.model.nodes):
+            node.id = i
+            node.name = node.name or f"result {i}"
+
+    def _clone(self, node: Node) -> None:
+        fresh = node.detached()
+        for port, value in zip(fresh.ports, node.inputs, strict=True):
+            if value is not None:
+                port.source = self._parameter(value) if value in self._given else self.values[value]
+        for value, own in zip(node.outputs, fresh.outputs, strict=True):
+            own.names = []
+            self.values[value] = own
+        self._nodes.append(fresh)
+
+    def _parameter(self, value: Value) -> Value:
+        if value not in self._parameters:
+            array = self._given[value]
+            element = self._isolated.element(value) or element_of(array.dtype)
+            attributes = {"shape": write_shape(array.shape), "element_type": element.name}
+            node = Node(0, f"input {len(self.arrays)}", "Parameter", "opset1", attributes=attributes)
+            node.outputs = [Value(node, 0, Fact(element, array.shape))]
+            self._nodes.append(node)
+            self._parameters[value] = node.outputs[0]
+            self.arrays.append(array)
+        return self._parameters[value]
+
+
+def _input(value: Value) -> Input:
+    return Input(value, value.fact)

@@ -1,0 +1,32 @@
+"""What one has to know to read a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irexec.tools.compare.comparison import TensorRow
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.rows import Rows
+from irexec.tools.compare.sides import AnySide, ModelSide
+from irexec.tools.compare.tolerances import Tolerances
+
+
+def notes_on(
+    a: AnySide, b: ModelSide, options: CompareOptions, tolerances: Tolerances, rows: Rows, results: Sequence[TensorRow], runs: int
+) -> Iterator[str]:
+    """Sentences."""
+    others = [name for name in dict.fromkeys((options.a_runtime, options.b_runtime)) if name in ("openvino", "onnxruntime")]
+    names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
+    if others:
+        yield f"to observe tensors changes what {names} fuses; results are compared without observation too"
+    if tolerances.quantised:
+        yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
+    observed = {found.value: found.row.agreement.agrees for found in rows.found}
+    by_name = {found.row.b.tensor: observed[found.value] for found in rows.found}
+    hidden = [row for row in results if not row.agreement.agrees and by_name.get(row.b.tensor)]
+    for row in hidden:
+        yield f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: fused layers are the reason"
+    if results and all(row.agreement.agrees for row in results) and not all(observed.values()):
+        yield "the results agree: the difference does not reach any of them"
+    if runs > 1:
+        yield f"{runs} runs, one after the other: state goes from run to run"

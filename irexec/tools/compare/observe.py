@@ -1,0 +1,109 @@
+"""Running a side for many tensors: what a runtime cannot give is found and left out, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from irexec.errors import InputError, IrexecError, RunTimeoutError
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import topological
+from irexec.tools.runtimes import Arrays, Runtime
+
+_MOST_FAILURES = 8
+"""Tensors that may each be the first that fails; each takes some ten runs to find."""
+
+
+class Observed:
+    """The tensors of several runs.
+
+    Attributes:
+        arrays: for each value one array for each run.
+        failures: why others could not be had.
+        errors: what was raised for them.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[IrexecError] = []
+        self.arrays: dict[Value, list[np.ndarray]] = {}
+        self.failures: dict[Value, str] = {}
+
+
+def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value], into: Observed | None = None) -> Observed:
+    """Run a model for values of its graph, which are in topological order.
+
+    Raises:
+        IrexecError: nothing can be had.
+    """
+    found = into or Observed()
+    waiting: list[Value] = []
+    for value in dict.fromkeys(values):
+        if value.node.constant is not None:
+            found.arrays[value] = [constant_value(value.node.constant)] * len(runs)
+        elif value.node.type == "Constant" or not runtime.gives(value):
+            found.failures[value] = f"{runtime.name} does not give it"
+        elif value not in found.failures:
+            waiting.append(value)
+    _observe(runtime, runs, waiting, found)
+    return found
+
+
+def _observe(runtime: Runtime, runs: Sequence[Arrays], waiting: list[Value], found: Observed) -> None:
+    first: IrexecError | None = None
+    for _ in range(_MOST_FAILURES):
+        if not waiting:
+            return
+        try:
+            _take(runtime, runs, waiting, found)
+            return
+        except (InputError, RunTimeoutError):
+            raise
+        except IrexecError as error:
+            failing = _first_failing(runtime, runs, waiting, found)
+            if failing is None or (first is not None and str(first) == str(error) and not found.arrays):
+                raise
+            first = first or error
+            found.errors.append(error)
+            value, reason = failing
+            behind = _behind(value.node, runtime.model)
+            for other in waiting:
+                if other is value:
+                    found.failures[other] = reason
+                elif other.node in behind:
+                    found.failures[other] = f"it depends on {value.node.name!r}, which {runtime.name} does not run"
+            waiting = [other for other in waiting if other not in found.failures]
+    for other in waiting:
+        found.failures[other] = f"{runtime.name} does not run too many other layers"
+
+
+def _take(runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: Observed) -> None:
+    arrays = runtime.run_all(runs, values)
+    for i, value in enumerate(values):
+        found.arrays[value] = [given[i] for given in arrays]
+
+
+def _first_failing(runtime: Runtime, runs: Sequence[Arrays], values: list[Value], found: Observed) -> tuple[Value, str] | None:
+    """The first value with which those before it cannot be had any more, and why; None if all of them can be had after all."""
+    low, high = 0, len(values)
+    reason = ""
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            _take(runtime, runs, values[: middle + 1], found)
+            low = middle + 1
+        except (InputError, RunTimeoutError):
+            raise
+        except IrexecError as error:
+            high, reason = middle, str(error)
+    return (values[low], reason) if low < len(values) else None
+
+
+def _behind(node: Node, graph: Graph) -> set[Node]:
+    """The layers that depend on a layer, and itself."""
+    behind = {node}
+    for other in topological(graph)[0]:
+        if any(value is not None and value.node in behind for value in other.inputs):
+            behind.add(other)
+    return behind

@@ -1,0 +1,62 @@
+"""What a comparison is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from irexec.errors import InputError
+from irexec.ir.dims import shape_text
+from irexec.tools.agreement import THRESHOLDS, Metric
+from irexec.tools.shapes import Shapes
+
+Side = Literal["A", "B"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """How two models are run and compared. A is the reference.
+
+    Attributes:
+        a_runtime, b_runtime: what runs each, of irexec.tools.runtimes.RUNTIMES.
+        a_weights, b_weights: the .bin of each; None is the file of the model's name.
+        shapes: new shapes of inputs by name, for both; None is the only input.
+        seed: for random inputs.
+        runs: how many times both are run one after the other, with state from run to run; None is 2 for models with state, else 1.
+        metric, threshold, rtol, atol: see Tolerance; None is what suits the element types: see irexec.tools.compare.tolerances.
+        maps: names of tensors of A and B that are the same, whatever else speaks against it.
+        inputs_of: the side whose tensors are the inputs of the same name of the other, which is a part of it.
+        isolate: run each layer of B alone, with the tensors of A as inputs.
+        threads, max_memory, timeout: as for open_runtime.
+    """
+
+    a_runtime: str = "irexec"
+    b_runtime: str = "irexec"
+    a_weights: str | None = None
+    b_weights: str | None = None
+    shapes: Shapes | None = None
+    seed: int = 0
+    runs: int | None = None
+    metric: Metric | None = None
+    threshold: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    maps: tuple[tuple[str, str], ...] = ()
+    inputs_of: Side | None = None
+    isolate: bool = False
+    threads: int | None = None
+    max_memory: int | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        metric = self.metric or "max"
+        if self.threshold is not None and metric not in THRESHOLDS:
+            raise InputError("a threshold is for the metrics rel, cosine and snr; the metric max has rtol and atol")
+        if metric != "max" and (self.rtol is not None or self.atol is not None):
+            raise InputError(f"rtol and atol are for the metric max; the metric {metric} has a threshold")
+        if self.runs is not None and self.runs < 1:
+            raise InputError(f"runs is {self.runs}, expected at least 1")
+
+    def said(self) -> str:
+        """The shapes, for messages."""
+        return " ".join(f"{name or ''}{shape_text(shape)}" for name, shape in (self.shapes or {}).items())

@@ -1,0 +1,323 @@
+"""Comparing two models, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, IrexecError, NodeError
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Value
+from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
+from irexec.tools.compare.divergence import describe_first
+from irexec.tools.compare.inputs import Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
+from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.notes import notes_on
+from irexec.tools.compare.observe import Observed, observe
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
+from irexec.tools.compare.random_layers import random_layers
+from irexec.tools.compare.rows import Rows
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side, tensor_name
+from irexec.tools.compare.tolerances import Precision, Tolerances
+from irexec.tools.image_files import Notify
+from irexec.tools.input_sources import InputSource
+from irexec.tools.runtimes import Arrays, Runtime, open_runtime, require_runtime
+from irexec.tools.shapes import refused, reshape
+
+Advance = Callable[[float], None]
+"""Called with each part of the work that is done, as a fraction of it."""
+
+_BUDGET = 1 << 30
+"""Bytes of tensors that both sides give at once, unless there is less memory."""
+_UNKNOWN = 1 << 20
+"""Bytes that a tensor of unknown shape is taken for."""
+
+
+def compare(
+    a: str | Path | Model,
+    b: str | Path | Model | None = None,
+    sources: Sequence[InputSource] = (),
+    options: CompareOptions | None = None,
+    *,
+    notify: Notify = lambda text: None,
+    advance: Advance = lambda part: None,
+) -> Comparison:
+    """Compare two models, or one model in two runtimes, tensor by tensor.
+
+    Args:
+        a: the reference: a model, the path of one, of a .npz, or of a folder that ``infer --dump-layers`` wrote.
+        b: a model or the path of one; the same as ``a`` unless given.
+        sources: where inputs come from; random ones without any.
+        options: how they are run and compared.
+        notify: takes what the user might not expect.
+        advance: see Advance.
+
+    Raises:
+        InputError: the options, inputs or shapes do not fit the models, or both sides are the same.
+        UnsupportedError: a runtime is not installed.
+        ModelError, NodeError, ConversionError: a model cannot be read, or not run at all.
+        RunTimeoutError: a run takes longer than the timeout.
+    """
+    options = options or CompareOptions()
+    if b is None and options.a_runtime == options.b_runtime:
+        raise InputError("one model in one runtime has nothing to be compared with: give a second model, or another runtime")
+    require_runtime(options.a_runtime)
+    require_runtime(options.b_runtime)
+    memory = MemoryLimit(options.max_memory)
+    with ExitStack() as stack:
+        one = open_side(a, options.a_weights, options.a_runtime, memory)
+        if isinstance(one, RecordedSide):
+            stack.callback(one.close)
+        other = one if b is None else open_side(b, options.b_weights or (options.a_weights if b is a else None), options.b_runtime, memory)
+        if isinstance(other, RecordedSide):
+            raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
+        if b is None:
+            other = ModelSide(other.label, other.model, options.b_runtime)
+        return _Comparing(one, other, options, stack, notify, advance).compared(sources)
+
+
+class _Comparing:
+    """A comparison while it is made.
+
+    Args:
+        a, b: the sides.
+        options: as asked for.
+        stack: closes runtimes.
+        notify, advance: see ``compare``.
+    """
+
+    def __init__(self, a: AnySide, b: ModelSide, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance) -> None:
+        self.a, self.b, self.options, self._notify, self._advance = a, b, options, notify, advance
+        self._errors: list[IrexecError] = []
+        _check_runtimes(a, options)
+        self.pairs = _pairs(a, b, options)
+        model_a = a.model if isinstance(a, ModelSide) else None
+        self._reshape()
+
+        def opened(name: str, model: Model) -> Runtime:
+            runtime = open_runtime(name, model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout)
+            return stack.enter_context(runtime)
+
+        self.run_a = None if model_a is None else opened(options.a_runtime, model_a)
+        self.run_b = opened(options.b_runtime, b.model)
+        self.tolerances = Tolerances(options, Precision(model_a), Precision(b.model) if model_a is not None else Precision(None))
+        self.inputs = Inputs(a if isinstance(a, ModelSide) else None, b, self.pairs)
+        has_state = b.has_state or (isinstance(a, ModelSide) and a.has_state)
+        self.runs = options.runs or (2 if has_state and isinstance(a, ModelSide) else 1)
+        if isinstance(a, RecordedSide) and self.runs > 1:
+            raise InputError("recorded tensors are of one run")
+
+    @property
+    def isolates(self) -> bool:
+        """Whether each layer is run alone."""
+        return self.options.isolate
+
+    def _reshape(self) -> None:
+        shapes = self.options.shapes or {}
+        if not shapes:
+            return
+        if isinstance(self.a, ModelSide) and self.a.model is not self.b.model:
+            of_b = shapes_of_b(shapes, self.a, self.b, self.pairs)
+            reshape(self.a.model, shapes, tolerant=True)
+            reshape(self.b.model, of_b, tolerant=True)
+        else:
+            reshape(self.b.model, shapes, tolerant=True)
+
+    def compared(self, sources: Sequence[InputSource]) -> Comparison:
+        """The comparison."""
+        self._read_inputs(sources)
+        a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
+        b_facts = _facts(self.b.model, self.inputs.b)
+        position = {node: i for i, node in enumerate(self.b.order)}
+        rows = Rows(
+            self.tolerances,
+            lambda value: a_facts[value].element if value in a_facts else None,
+            lambda value: b_facts[value].element if value in b_facts else None,
+            position,
+        )
+        uncompared = list(self.pairs.uncompared)
+        tensors = self._without_random(uncompared)
+        isolated = Isolated(self.b, self.pairs, self.options, self.run_a.gives) if self.options.isolate and self.run_a else None
+        tensors = isolated.chosen(tensors, uncompared) if isolated else tensors
+        for batch in self._batches(tensors, b_facts):
+            self._add(batch, rows, uncompared, isolated)
+            self._advance(len(batch) / len(tensors))
+        if not rows.found:
+            self._raise_nothing(uncompared)
+        rows.sort()
+        results = () if isolated else self._results(rows)
+        first, independent = describe_first(rows, self)
+        return Comparison(
+            a=self._label(self.a, self.options.a_runtime),
+            b=self._label(self.b, self.options.b_runtime),
+            tolerance=self.tolerances.text,
+            rows=tuple(found.row for found in rows.found),
+            first=first,
+            independent=independent,
+            results=results,
+            uncompared=tuple(uncompared),
+            notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
+            inputs={name: array.shape for name, array in self.inputs.b[0].items()},
+            runs=self.runs,
+            isolated=isolated is not None,
+        )
+
+    def _raise_nothing(self, uncompared: Sequence[Uncompared]) -> NoReturn:
+        """Raise why there is nothing to compare."""
+        error = next(iter(self._errors), None)
+        if isinstance(error, NodeError) and self.options.shapes:
+            raise refused(self.options.shapes, error)
+        if error is not None:
+            raise error
+        reasons = "; ".join(dict.fromkeys(one.reason for one in uncompared)) or "they compute none"
+        raise InputError(
+            f"{self.a.label} and {self.b.label} have no tensor in common that can be compared ({reasons})"
+        )
+
+    def _label(self, side: AnySide, runtime: str) -> str:
+        return side.label if isinstance(side, RecordedSide) else f"{side.label} ({runtime})"
+
+    def _read_inputs(self, sources: Sequence[InputSource]) -> None:
+        a, b, options = self.a, self.b, self.options
+        if isinstance(a, RecordedSide):
+            given = recorded_inputs(a, b)
+            missing = [str(port) for port in b.model.inputs if port.name not in given]
+            if missing and not sources:
+                raise InputError(
+                    f"{a.label} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them with -i"
+                )
+            random_or_given(self.inputs, sources, options, 1, self._notify, given)
+        elif options.inputs_of is None:
+            random_or_given(self.inputs, sources, options, self.runs, self._notify)
+        else:
+            self._read_inputs_of_a_part(a, sources, options.inputs_of == "A")
+
+    def _read_inputs_of_a_part(self, a: ModelSide, sources: Sequence[InputSource], of_a: bool) -> None:
+        """One of the models is a part of the other, whose tensors are its inputs."""
+        whole, part, runtime = (a, self.b, self.run_a) if of_a else (self.b, a, self.run_b)
+        if runtime is None:
+            raise AssertionError("both sides are models")
+        tensors = same_tensors(whole, part)
+        outer = Inputs(None, whole, self.pairs)
+        random_or_given(outer, sources, self.options, self.runs, self._notify)
+        found = observe(runtime, outer.b, tensors.values())
+        for value in tensors.values():
+            if value in found.failures:
+                raise InputError(f"{tensor_name(value)!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}")
+        inner: list[Arrays] = [{name: found.arrays[value][run] for name, value in tensors.items()} for run in range(self.runs)]
+        self.inputs.a, self.inputs.b = (outer.b, inner) if of_a else (inner, outer.b)
+
+    def _without_random(self, uncompared: list[Uncompared]) -> list[TensorPair]:
+        seeded = self.options.a_runtime != self.options.b_runtime and {self.options.a_runtime, self.options.b_runtime} & {
+            "onnx",
+            "onnxruntime",
+        }
+        found = random_layers(self.b.order, seeded=bool(seeded))
+        tensors = []
+        for pair in self.pairs.tensors:
+            source = found.get(pair.b.node)
+            if source is None:
+                tensors.append(pair)
+            else:
+                reason = "its values are random" if source is pair.b.node else f"it depends on {source.name!r}, whose values are random"
+                uncompared.append(Uncompared("B", tensor_name(pair.b), pair.b.node.type, reason))
+        return tensors
+
+    def _batches(self, tensors: Sequence[TensorPair], facts: dict[Value, Fact]) -> Iterator[list[TensorPair]]:
+        """As many tensors at once as the memory takes."""
+        budget = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6) // (2 * self.runs)
+        batch: list[TensorPair] = []
+        size = 0
+        for pair in tensors:
+            fact = facts.get(pair.b)
+            own = fact.nbytes if fact is not None and fact.is_static and fact.element is not None else _UNKNOWN
+            if batch and size + own > budget:
+                yield batch
+                batch, size = [], 0
+            batch.append(pair)
+            size += own
+        if batch:
+            yield batch
+
+    def _add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], isolated: Isolated | None) -> None:
+        """Compare some tensors."""
+        needed = [pair.a for pair in batch if isinstance(pair.a, Value)]
+        needed += isolated.needed(batch) if isolated else []
+        of_a = self.observed_a(needed)
+        if isolated:
+            of_b = isolated.observed(batch, of_a, self.options.b_runtime, self.runs)
+        else:
+            of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
+        self._errors += [*of_a.errors, *of_b.errors]
+        for pair in batch:
+            a = self.arrays_of_a(pair, of_a)
+            if isinstance(a, str) or pair.b in of_b.failures:
+                reason = a if isinstance(a, str) else of_b.failures[pair.b]
+                uncompared.append(Uncompared("A" if isinstance(a, str) else "B", tensor_name(pair.b), pair.b.node.type, reason))
+            else:
+                rows.add(pair, a, of_b.arrays[pair.b])
+
+    def observed_a(self, values: Sequence[Value]) -> Observed:
+        """Values of A; nothing where A is recorded."""
+        if self.run_a is None:
+            return Observed()
+        place = {node: i for i, node in enumerate(self.a.order)} if isinstance(self.a, ModelSide) else {}
+        return observe(self.run_a, self.inputs.a, sorted(set(values), key=lambda value: (place.get(value.node, -1), value.index)))
+
+    def arrays_of_a(self, pair: TensorPair, of_a: Observed) -> Sequence[np.ndarray] | str:
+        """The arrays of A for each run, or why there are none."""
+        if isinstance(pair.a, str):
+            if not isinstance(self.a, RecordedSide):
+                raise AssertionError("names are of recorded tensors")
+            return [self.a.read(pair.a)]
+        return of_a.failures[pair.a] if pair.a in of_a.failures else of_a.arrays[pair.a]
+
+    def _results(self, rows: Rows) -> tuple[TensorRow, ...]:
+        """The results, from runs that give nothing else."""
+        wanted = {value for node in self.b.model.results for value in node.inputs if value is not None}
+        compared = {found.value for found in rows.found}
+        batch = [pair for pair in self.pairs.tensors if pair.b in wanted and pair.b in compared]
+        if not batch:
+            return ()
+        of_a = self.observed_a([pair.a for pair in batch if isinstance(pair.a, Value)])
+        of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
+        found = []
+        for pair in batch:
+            a = self.arrays_of_a(pair, of_a)
+            if not isinstance(a, str) and pair.b in of_b.arrays:
+                found.append(rows.row(pair, a, of_b.arrays[pair.b]))
+        return tuple(found)
+
+
+def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
+    if isinstance(a, RecordedSide):
+        if options.a_runtime != "irexec":
+            raise InputError(f"{a.label} holds recorded tensors, which nothing runs: --a-runtime is for a model")
+        if options.inputs_of is not None or options.isolate:
+            raise InputError(f"{a.label} holds recorded tensors: --from-inputs-of and --isolate need two models")
+    if options.isolate and options.b_runtime in ("onnx", "onnxruntime"):
+        raise InputError(f"--isolate runs each layer of B as a model of its own, and {options.b_runtime} runs whole .onnx files")
+
+
+def _pairs(a: AnySide, b: ModelSide, options: CompareOptions) -> Pairs:
+    return pair_recorded(a, b, options.maps) if isinstance(a, RecordedSide) else pair_models(a, b, options.maps)
+
+
+def _facts(model: Model, runs: Sequence[Arrays]) -> dict[Value, Fact]:
+    """What is known of every value with the inputs of the first run."""
+    given = {}
+    for port in model.inputs:
+        value = port.node.outputs[0]
+        if runs and port.name in runs[0] and port.element is not None:
+            given[port.node] = Fact(port.element, runs[0][port.name].shape)
+            if value.fact is not None and value.fact.element is not None:
+                given[port.node] = Fact(value.fact.element, runs[0][port.name].shape)
+    return infer_shapes(model, given, tolerant=True).facts

@@ -1,0 +1,143 @@
+"""The two sides of a comparison: a model in a runtime, or tensors that were recorded in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.api import read_model
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError
+from irexec.io.regular_files import open_regular
+from irexec.ir.graph import Node, Value
+from irexec.ir.order import topological
+from irexec.tools.array_files import ArrayFile, open_arrays
+
+_INDEX = "index.json"
+
+
+@dataclass
+class ModelSide:
+    """A model.
+
+    Attributes:
+        label: what messages call it.
+        model: the model.
+        runtime: the name of what runs it.
+        order: its layers, every one behind those that it depends on.
+    """
+
+    label: str
+    model: Model
+    runtime: str
+    order: list[Node] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        order, stuck = topological(self.model)
+        self.order = order + stuck
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it has variables."""
+        return any(node.type == "ReadValue" for node in self.order)
+
+
+class RecordedSide:
+    """Tensors in a .npz, or in a folder that ``infer --dump-layers`` wrote.
+
+    Attributes:
+        label: what messages call it.
+        names: every name of a tensor; one may have several.
+    """
+
+    def __init__(self, path: Path, memory: MemoryLimit) -> None:
+        self.label = str(path)
+        self._memory = memory
+        self._stack = ExitStack()
+        self._files = dict(_of_folder(path)) if path.is_dir() else {}
+        self._archive: ArrayFile | None = None
+        if not path.is_dir():
+            self._archive = self._stack.enter_context(open_arrays(path, ".npz", memory))
+            if not self._archive.named:
+                raise InputError(f"{path} is one array without a name, expected a .npz")
+        self.names: tuple[str, ...] = tuple(self._files) if self._archive is None else self._archive.names
+
+    def read(self, name: str) -> np.ndarray:
+        """The tensor of a name.
+
+        Raises:
+            ModelError: it cannot be read, or takes too much memory.
+        """
+        if self._archive is not None:
+            return self._archive.read(name)
+        with open_arrays(self._files[name], ".npy", self._memory) as file:
+            return file.read("")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+
+AnySide = ModelSide | RecordedSide
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The names of tensors and their files.
+
+    Raises:
+        ModelError: the folder was not written by irexec.
+    """
+    try:
+        with open_regular(folder / _INDEX) as file:
+            entries = json.load(file)["tensors"]
+        for entry in entries:
+            path = folder / Path(entry["file"]).name
+            for name in dict.fromkeys([entry["name"], *entry["tensor_names"]]):
+                yield name, path
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelError(f"{folder} is not a folder that infer --dump-layers wrote: it has no readable {_INDEX}") from None
+
+
+def open_side(source: str | Path | Model, weights: str | None, runtime: str, memory: MemoryLimit) -> AnySide:
+    """A side from a model, or from the path of one or of recorded tensors.
+
+    Raises:
+        ModelError: a file cannot be read.
+        ConversionError: an ONNX model cannot be converted.
+    """
+    if isinstance(source, Model):
+        return ModelSide(str(source.path or source.name or "the model"), source, runtime)
+    path = Path(source)
+    if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
+        return RecordedSide(path, memory)
+    return ModelSide(str(source), read_model(str(source), weights), runtime)
+
+
+def computed(order: Sequence[Node]) -> Iterator[Value]:
+    """What a graph computes and reads: every tensor but Constants, Parameters, what an Assign passes on and what nobody reads.
+
+    A Constant that is a Result counts, and so does the first output of a layer.
+    """
+    read = {value for node in order for value in node.inputs}
+    results = {value for node in order if node.type == "Result" for value in node.inputs}
+    for node in order:
+        for value in node.outputs:
+            if value in results or (node.type not in ("Parameter", "Constant", "Assign") and (value in read or value.index == 0)):
+                yield value
+
+
+def tensor_name(value: Value) -> str:
+    """What a tensor is called: its first tensor name, else its layer's name, with the output where there are several."""
+    node = value.node
+    if value.names:
+        return value.names[0]
+    return node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
+
+
+Recorded = Mapping[str, np.ndarray]

@@ -1,0 +1,77 @@
+"""Which tolerance suits two tensors, where the user gives none."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from irexec.analysis.model import Model
+from irexec.dtypes.elements import Element
+from irexec.tools.agreement import THRESHOLDS, Metric, Tolerance
+from irexec.tools.compare.options import CompareOptions
+
+RTOL = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
+"""The relative tolerance by the coarser element type of the two: some ten times the rounding of a value, as sums of products have."""
+QUANTISED_SNR = 20.0
+"""Decibels that are left of a tensor of a well quantised network."""
+_WEIGHTS = 16
+"""Elements from which on a constant counts as weights."""
+
+
+class Tolerances:
+    """The tolerance for each pair of tensors.
+
+    Args:
+        options: what the user asks for.
+        stored: the types of weights that only one of the models has: see ``precision``.
+    """
+
+    def __init__(self, options: CompareOptions, a: Precision, b: Precision) -> None:
+        self._options = options
+        self.quantised = a.quantised != b.quantised
+        self.metric: Metric = options.metric or ("snr" if self.quantised and options.rtol is None and options.atol is None else "max")
+        # Weights of another precision are other values, and all that is computed from them is.
+        self._coarsest = max((a.rtol, b.rtol)) if a.rtol != b.rtol else 0.0
+
+    def of(self, *elements: Element | None) -> Tolerance:
+        """For tensors of these element types."""
+        options = self._options
+        if self.metric != "max":
+            default = QUANTISED_SNR if self.quantised and self.metric == "snr" else THRESHOLDS[self.metric]
+            return Tolerance(self.metric, threshold=default if options.threshold is None else options.threshold)
+        rtol = options.rtol
+        if rtol is None:
+            rtol = max([RTOL["f32"], self._coarsest, *(RTOL.get(str(one), RTOL["f32"]) for one in elements)])
+        if options.atol is not None:
+            return Tolerance(rtol=rtol, atol=options.atol)
+        return Tolerance(rtol=rtol, atol=rtol, scaled=True)
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The tolerance of f32 values, for people."""
+        return str(self.of())
+
+
+class Precision:
+    """In which precision a model holds its weights.
+
+    Attributes:
+        rtol: of the coarsest type of floating-point weights.
+        quantised: whether it has FakeQuantize, or weights of small integers that are converted.
+    """
+
+    def __init__(self, model: Model | None) -> None:
+        self.rtol, self.quantised = RTOL["f32"], False
+        converted = {
+            value.node for node in (model.walk() if model else ()) if node.type == "Convert" for value in node.inputs if value is not None
+        }
+        for node in model.walk() if model else ():
+            if node.type in ("FakeQuantize", "FakeConvert"):
+                self.quantised = True
+            if node.constant is None or math.prod(node.constant.shape) < _WEIGHTS:
+                continue
+            element = node.constant.element
+            if element.is_float:
+                self.rtol = max(self.rtol, RTOL.get(str(element), RTOL["f8e5m2"]))
+            elif element.bits <= 8 and element.is_integer and node in converted:
+                self.quantised = True

@@ -1,0 +1,261 @@
+"""irexec.tools.compare: the first divergence, what is matched and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec import Builder, InputError, Model
+from irexec.tools.compare import CompareOptions, compare
+
+DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
+RNG = np.random.default_rng(0)
+W1, W2 = (RNG.standard_normal((6, 6)).astype(np.float32) for _ in range(2))
+
+
+def chain(w1: np.ndarray = W1, w2: np.ndarray = W2, *, relu: str = "Relu", prefix: str = "", first: str = "MatMul") -> Model:
+    """Two products with a Relu between them."""
+    builder = Builder("m")
+    x = builder.parameter("f32", (4, 6), f"{prefix}x")
+    y = builder.emit(first, x, builder.constant(w1, name=f"{prefix}w1"), name=f"{prefix}one")
+    y = builder.emit(relu, y, name=f"{prefix}relu")
+    y = builder.emit("MatMul", y, builder.constant(w2, name=f"{prefix}w2"), name=f"{prefix}two")
+    builder.result(builder.emit("Softmax", y, axis=1, name=f"{prefix}soft"))
+    return builder.model()
+
+
+def changed(weights: np.ndarray) -> np.ndarray:
+    other = weights.copy()
+    other[:, 3] += 5
+    return other
+
+
+def test_a_weight() -> None:
+    found = compare(chain(), chain(w2=changed(W2)))
+    assert found.first is not None
+    assert (found.first.row.b.name, found.first.row.b.type) == ("two", "MatMul")
+    assert found.first.inputs_agree is False
+    assert [(one.name, one.agrees) for one in found.first.suspect.inputs] == [("relu", True), ("w2", False)]
+    assert "6 of 36 values differ, the first at [0, 3]" in found.first.suspect.inputs[1].message
+    assert [row.agreement.agrees for row in found.rows] == [True, True, False, False]
+    assert [layer.name for layer in found.independent] == ["two"]
+    assert not found.agrees
+    assert [row.b.tensor for row in found.results] == ["soft"]
+
+
+def test_the_same() -> None:
+    found = compare(chain(), chain())
+    assert found.agrees and found.first is None and found.independent == ()
+    assert "4 tensors, all agree" in repr(found)
+
+
+def test_an_attribute_and_a_type() -> None:
+    other = chain()
+    next(node for node in other.nodes if node.name == "soft").attributes["axis"] = "0"
+    found = compare(chain(), other)
+    assert found.first is not None and found.first.row.b.name == "soft"
+    assert found.first.suspect.attributes == {"axis": ("1", "0")}
+    assert found.first.inputs_agree is True
+    found = compare(chain(), chain(relu="Abs"))
+    assert found.first is not None and found.first.row.b.name == "relu"
+    assert found.first.suspect.attributes == {"type": ("Relu", "Abs")}
+
+
+def test_names_do_not_matter() -> None:
+    found = compare(chain(), chain(w1=changed(W1), prefix="other/"))
+    assert found.first is not None
+    assert found.first.row.b.name == "other/one"
+    assert found.first.row.a is not None and found.first.row.a.name == "one"
+    assert len(found.rows) == 4
+
+
+def test_isolate() -> None:
+    wrong = chain(w1=changed(W1), w2=changed(W2))
+    found = compare(chain(), wrong)
+    assert [row.agreement.agrees for row in found.rows] == [False, False, False, False]
+    found = compare(chain(), wrong, options=CompareOptions(isolate=True))
+    assert [row.agreement.agrees for row in found.rows] == [False, True, False, True]
+    assert [layer.name for layer in found.independent] == ["one", "two"]
+    assert found.isolated and found.results == ()
+
+
+def test_a_difference_that_is_masked_is_seen_where_it_can_be() -> None:
+    """A Relu that gives 0 for both hides what is in front of it; the first product is compared itself, so it is named."""
+    bias = np.full((1, 6), -1000, np.float32)
+
+    def model(offset: float) -> Model:
+        builder = Builder("m")
+        y = builder.emit("Add", builder.parameter("f32", (4, 6), "x"), builder.constant(bias + offset, name="b"), name="add")
+        builder.result(builder.emit("Relu", y, name="relu"))
+        return builder.model()
+
+    found = compare(model(0), model(1))
+    assert found.first is not None and found.first.row.b.name == "add"
+    assert not found.agrees
+    assert "the results agree: the difference does not reach any of them" in found.notes
+
+
+def test_layers_of_one_side_are_listed_and_named_in_front() -> None:
+    def model(with_scale: float | None) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        y = x if with_scale is None else builder.emit("Multiply", x, np.float32(with_scale), name="scale")
+        builder.result(builder.emit("Sigmoid", builder.emit("Exp", y, name="exp"), name="out"))
+        return builder.model()
+
+    found = compare(model(None), model(2))
+    assert found.first is not None and found.first.row.b.name == "exp"
+    assert [suspect.layer.name for suspect in found.first.between] == ["scale"]
+    assert [(one.side, one.name, one.reason) for one in found.uncompared] == [("B", "scale", "only B has it")]
+    assert compare(model(None), model(1)).agrees
+
+
+def test_map() -> None:
+    def model(*names: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        values = [builder.emit("Multiply", x, np.float32(scale), name=name) for name, scale in zip(names, (2, 3), strict=True)]
+        builder.result(builder.emit("Concat", *values, axis=1, name="both"))
+        return builder.model()
+
+    found = compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "b"), ("b", "a"))))
+    assert [(row.a.name, row.b.name, row.how) for row in found.rows if row.a and row.how == "map"] == [("a", "b", "map"), ("b", "a", "map")]
+    assert found.agrees
+    with pytest.raises(InputError, match="there is no tensor or layer 'c'"):
+        compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "c"),)))
+
+
+def test_state_over_runs() -> None:
+    def model(factor: float) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (2,), "x")
+        start = builder.constant(np.zeros(2, np.float32), name="start")
+        old = builder.emit("ReadValue", start, variable_id="s", variable_shape="2", variable_type="f32", name="old")
+        builder.result(builder.emit("Add", old, x, name="sum"))
+        kept = builder.emit("Multiply", x, np.float32(factor), name="kept")
+        builder.emit("Assign", kept, variable_id="s", name="assign")
+        return builder.model()
+
+    found = compare(model(1), model(2))
+    assert found.runs == 2
+    assert found.first is not None and (found.first.row.b.name, found.first.row.run) == ("kept", 1)
+    rows = {row.b.name: row for row in found.rows}
+    assert (rows["old"].agreement.agrees, rows["old"].run, rows["sum"].run) == (False, 2, 2)
+    assert [layer.name for layer in found.independent] == ["kept"]
+    assert compare(model(1), model(1)).agrees
+
+
+def test_random_layers_are_left_out() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4,), "x")
+        noise = builder.emit("RandomUniform", np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise")
+        builder.result(builder.emit("Add", builder.emit("Relu", x, name="relu"), noise, name="noisy"))
+        return builder.model()
+
+    found = compare(model(), model())
+    assert [row.b.name for row in found.rows] == ["relu"]
+    assert [(one.name, one.reason) for one in found.uncompared] == [
+        ("noise", "its values are random"), ("noisy", "it depends on 'noise', whose values are random"),
+    ]  # fmt: skip
+    assert found.agrees
+
+
+def test_halves_against_singles() -> None:
+    def model(element: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        w = builder.constant(W1, element, name="w")
+        w = w if element == "f32" else builder.emit("Convert", w, destination_type="f32", name="converted")
+        builder.result(builder.emit("MatMul", x, w, name="y"))
+        return builder.model()
+
+    assert compare(model("f32"), model("f16")).agrees
+    assert not compare(model("f32"), model("f16"), options=CompareOptions(rtol=1e-5)).agrees
+
+
+def test_recorded_tensors(tmp_path: Path) -> None:
+    model = chain()
+    x = RNG.standard_normal((4, 6)).astype(np.float32)
+    relu = np.maximum(x @ W1, 0)
+    np.savez(tmp_path / "t.npz", x=x, relu=relu, two=relu @ W2 + np.eye(4, 6), unknown=x)
+    found = compare(tmp_path / "t.npz", model)
+    assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("relu", True), ("two", False)]
+    assert [(one.side, one.name) for one in found.uncompared] == [("A", "unknown"), ("B", "one"), ("B", "soft")]
+    np.savez(tmp_path / "no_input.npz", relu=relu)
+    with pytest.raises(InputError, match="does not hold the inputs"):
+        compare(tmp_path / "no_input.npz", model)
+    np.savez(tmp_path / "other.npz", y=relu)
+    with pytest.raises(InputError, match=r"no tensor of .* has the name of a tensor or layer"):
+        compare(tmp_path / "other.npz", model)
+
+
+def test_a_part_is_fed_from_the_whole() -> None:
+    builder = Builder("part")
+    builder.result(builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two"))
+    part = builder.model()
+    found = compare(chain(), part, options=CompareOptions(inputs_of="A"))
+    assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("two", True)]
+    found = compare(part, chain(w2=changed(W2)), options=CompareOptions(inputs_of="B"))
+    assert found.first is not None and found.first.row.b.name == "two"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rtol": 1.0, "metric": "snr"}, "rtol and atol are for the metric max"),
+        ({"threshold": 1.0}, "a threshold is for the metrics rel, cosine and snr"),
+        ({"runs": 0}, "runs is 0, expected at least 1"),
+        ({"b_runtime": "tensorrt"}, "there is no runtime 'tensorrt'"),
+        ({"b_runtime": "onnx", "isolate": True}, "onnx runs whole .onnx files"),
+    ],
+)
+def test_what_is_wrong(options: dict[str, object], message: str) -> None:
+    pytest.importorskip("onnx")
+    with pytest.raises(InputError, match=message):
+        compare(chain(), chain(), options=CompareOptions(**options))
+
+
+def test_one_model_needs_two_runtimes() -> None:
+    with pytest.raises(InputError, match="nothing to be compared with"):
+        compare(chain())
+    assert compare(chain(), options=CompareOptions(a_runtime="reference")).agrees
+
+
+def test_a_layer_that_cannot_be_run_is_left_out() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        good = builder.emit("Relu", x, name="good")
+        builder.result(builder.emit("Sigmoid", builder.emit("Softmax", good, axis=1, name="bad"), name="behind"))
+        made = builder.model()
+        next(node for node in made.nodes if node.name == "bad").attributes["axis"] = "7"
+        return made
+
+    found = compare(model(), model())
+    assert [row.b.name for row in found.rows] == ["good"]
+    assert [one.name for one in found.uncompared] == ["bad", "behind"]
+    assert "axis 7" in found.uncompared[0].reason
+    assert found.uncompared[1].reason == "it depends on 'bad', which irexec does not run"
+
+
+def test_the_sample_in_other_runtimes() -> None:
+    pytest.importorskip("openvino")
+    pytest.importorskip("onnxruntime")
+    xml, onnx = DIGITS / "classifier.xml", DIGITS / "classifier.onnx"
+    for options in (
+        {"b_runtime": "openvino"}, {"b_runtime": "openvino", "isolate": True}, {"a_runtime": "onnxruntime"}, {"a_runtime": "onnx"},
+    ):  # fmt: skip
+        a = onnx if str(options.get("a_runtime", "")).startswith("onnx") else xml
+        found = compare(a, xml, options=CompareOptions(**options))
+        assert found.agrees
+        assert len(found.rows) >= 6
+
+
+def test_public_results_display() -> None:
+    found = compare(chain(), chain(w1=changed(W1)))
+    assert "first" in found._repr_html_()
+    assert isinstance(found, irexec.html.Record)
