@@ -178,9 +178,7 @@ class _Comparing:
         if error is not None:
             raise error
         reasons = "; ".join(dict.fromkeys(one.reason for one in uncompared)) or "they compute none"
-        raise InputError(
-            f"{self.a.label} and {self.b.label} have no tensor in common that can be compared ({reasons})"
-        )
+        raise InputError(f"{self.a.label} and {self.b.label} have no tensor in common that can be compared ({reasons})")
 
     def _label(self, side: AnySide, runtime: str) -> str:
         return side.label if isinstance(side, RecordedSide) else f"{side.label} ({runtime})"
