@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from irexec.runtime.outputs import Outputs
     from irexec.runtime.profile import Profile
     from irexec.runtime.session import CompiledModel, Session
+    from irexec.tools.diff import Diff, diff
 
 __version__ = "0.1.0"
 
@@ -71,6 +72,7 @@ __all__ = [
     "CompiledModel",
     "ConversionError",
     "ConversionWarning",
+    "Diff",
     "Dim",
     "Element",
     "EngineError",
@@ -92,6 +94,7 @@ __all__ = [
     "bf16",
     "boolean",
     "compile_model",
+    "diff",
     "f4e2m1",
     "f8e4m3",
     "f8e5m2",
@@ -137,6 +140,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "irexec.runtime.outputs": ("Outputs",),
     "irexec.runtime.profile": ("Profile",),
     "irexec.runtime.session": ("CompiledModel", "Session"),
+    "irexec.tools.diff": ("Diff", "diff"),
     "irexec.dtypes.elements": ("Element",),
 }
 _ELEMENTS = (

@@ -12,6 +12,7 @@ COMMANDS = {
     "infer": "Run a model on arrays, images or generated values.",
     "validate": "Find everything that is wrong with a model, or with many.",
     "explain": "Explain a finding code of validate, such as IR103.",
+    "diff": "Show what changed between two models.",
     "inspect": "Show what a model consists of, and what would run.",
     "batch": "Run a model over many images or arrays, on all cores; resumes.",
     "profile": "Show where the time of a model goes.",

@@ -49,6 +49,11 @@ def lines(texts: Iterable[str], stderr: bool = False) -> None:
     put("".join(f"{visible(cut(text, _LINE))}\n" for text in texts), stderr)
 
 
+def styled_lines(texts: Iterable[tuple[str, str]]) -> None:
+    """Lines of text, each with the style that a terminal gives it: (style, text)."""
+    _draw([[(style, visible(cut(text, _LINE)))] for style, text in texts])
+
+
 def remark(text: str) -> None:
     """A line for people on stderr."""
     put(f"{sentence(text)}\n", stderr=True)

@@ -1,0 +1,247 @@
+"""Two matched graphs and their bodies, layer by layer in topological order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from irexec.analysis.matching import Matching, Pair
+from irexec.ir.graph import Graph, Node, Value
+from irexec.tools.diff.bodies import body_changes, outer_inputs
+from irexec.tools.diff.edges import edge_changes, source_text
+from irexec.tools.diff.facts import fact_text, facts_differ, output_changes
+from irexec.tools.diff.own import own_changes
+from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
+from irexec.tools.diff.values import ReadAs, constant_changes, value_change
+
+_ROOTS = 4
+_CAUSES = ("type", "versions", "attributes", "types", "shapes", "wiring", "values", "bodies")
+"""Kinds of changes that shapes and types further on may follow from."""
+
+Roots = tuple[int, ...]
+Place = tuple[float, ...]
+
+
+@dataclass
+class Found:
+    """What has been found so far.
+
+    Attributes:
+        advance: called with the bytes of constants that were compared.
+        model, layers, following: as in Diff.
+        places: for each of ``layers`` where it comes in the order of A, that of bodies behind that of their layer.
+    """
+
+    advance: Callable[[int], None]
+    model: list[Change] = field(default_factory=list)
+    layers: list[LayerDiff] = field(default_factory=list)
+    following: list[Following] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+
+    def add(self, layer: LayerDiff, place: Place) -> int:
+        """Take in a layer; its position."""
+        self.layers.append(layer)
+        self.places.append(place)
+        return len(self.layers) - 1
+
+    def sort(self) -> None:
+        """Bring the layers in the order of A."""
+        order = sorted(range(len(self.layers)), key=lambda k: self.places[k])
+        position = {old: new for new, old in enumerate(order)}
+        self.layers = [self.layers[k] for k in order]
+        self.places = [self.places[k] for k in order]
+        self.following = [replace(each, roots=tuple(position[root] for root in each.roots)) for each in self.following]
+
+
+class GraphDiff:
+    """What changed between two graphs.
+
+    Args:
+        found: takes what is found.
+        matching: of the graphs.
+        path: the layers and bodies that the graphs are in.
+        place: where that is.
+        outer: for Parameters of a body in B, the changes outside that their shapes and types follow from.
+    """
+
+    def __init__(
+        self, found: Found, matching: Matching, path: str = "", place: Place = (), outer: Mapping[Node, Roots] | None = None
+    ) -> None:
+        self._found, self._matching, self._path, self._outer = found, matching, path, outer or {}
+        self._place = place
+        self._places = _places(matching)
+        self._roots: dict[Node, Roots] = {}
+        """For each layer of B, and each that only A has, the changes that its outputs may follow from."""
+        self._single: dict[Node, int] = {}
+        self._readers = _readers(matching.a), _readers(matching.b)
+
+    def run(self) -> list[int]:
+        """Find all changes; the positions of those in ``Found.layers`` that shapes and types further on may follow from."""
+        for node in self._matching.only_a:
+            self._add_single(node, LayerRef.of(node, self._path), None)
+        for node in self._matching.only_b:
+            self._add_single(node, None, LayerRef.of(node, self._path))
+        first = len(self._found.layers)
+        for pair in self._matching.pairs:
+            self._pair(pair)
+        self._order()
+        causes = [k for k in range(first, len(self._found.layers)) if _is_cause(self._found.layers[k].changes)]
+        return [*self._single.values(), *causes]
+
+    def _add_single(self, node: Node, a: LayerRef | None, b: LayerRef | None) -> None:
+        readers = self._readers[0 if b is None else 1].get(node, [])
+        attributes = {} if node.constant is not None else dict(node.attributes)
+        inputs = tuple(f"{fact_text(value.fact)} from {source_text(value)}" if value else "nothing" for value in node.inputs)
+        outputs = tuple(fact_text(value.fact) for value in node.outputs)
+        names = tuple(dict.fromkeys(f"{reader.id} {reader.name}" for reader, _ in readers))
+        layer = LayerDiff(a, b, None, (), attributes, inputs, outputs, names)
+        self._single[node] = self._found.add(layer, (*self._place, self._places[node]))
+        self._roots[node] = (self._single[node],)
+
+    def _pair(self, pair: Pair) -> None:
+        changes = [*own_changes(pair.a, pair.b), *self._constant(pair)]
+        edges = edge_changes(self._matching, pair)
+        for node, start in edges.through:
+            self._note_between(node, start, pair)
+        changes += edges.changes
+        inside = self._bodies(pair, changes)
+        before = self._input_roots(pair)
+        following = output_changes(pair, is_declared=any(change.kind in ("shapes", "types") for change in changes))
+        is_cause = _is_cause(changes)
+        roots = (*inside, *before)[:_ROOTS]
+        if pair.b in self._outer and pair.b.type == "Parameter":
+            following += [change for change in changes if change.kind in ("shapes", "types")]
+            changes = [change for change in changes if change.kind not in ("shapes", "types")]
+            roots, is_cause = self._outer[pair.b], False
+        if following and not is_cause and not roots and not self._depends_on_values(pair):
+            changes += following
+            following, is_cause = [], True
+        own: Roots = ()
+        if changes:
+            layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
+            index = self._found.add(layer, (*self._place, self._places[pair.a]))
+            own = (index,) if is_cause else ()
+        tainted = self._tainted(pair)
+        self._roots[pair.b] = _merged([own, inside, tainted] if own or inside else [tainted, roots])
+        causes = own or roots or tainted
+        self._found.following += [Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following]
+
+    def _ref_a(self, pair: Pair) -> LayerRef:
+        return LayerRef.of(pair.a, self._path)
+
+    def _ref_b(self, pair: Pair) -> LayerRef:
+        return LayerRef.of(pair.b, self._path)
+
+    def _constant(self, pair: Pair) -> Iterator[Change]:
+        if pair.a.constant is None or pair.b.constant is None:
+            return
+        yield from constant_changes(pair.a.constant, pair.b.constant)
+        values = value_change(pair.a, pair.b, self._read_as(pair), self._found.advance)
+        if values is not None:
+            yield Change("values", "values", None, None, values)
+
+    def _read_as(self, pair: Pair) -> ReadAs | None:
+        """Where one constant is read through layers that only one model has, the values that the same input reads."""
+        if pair.reason != "through":
+            return None
+        for readers, node, partner in ((self._readers[0], pair.a, self._matching.in_b), (self._readers[1], pair.b, self._matching.in_a)):
+            for reader, port in readers.get(node, []):
+                other = partner(reader)
+                mine = reader.inputs[port]
+                theirs = other.inputs[port] if other is not None and port < len(other.inputs) else None
+                if mine is not None and theirs is not None:
+                    return (mine, theirs) if node is pair.a else (theirs, mine)
+        return None
+
+    def _note_between(self, node: Node, start: Value, pair: Pair) -> None:
+        index = self._single[node]
+        layer = self._found.layers[index]
+        edge = (source_text(start) or "nothing", f"{pair.a.id} {pair.a.name}")
+        if edge not in layer.between:
+            self._found.layers[index] = replace(layer, between=(*layer.between, edge))
+
+    def _bodies(self, pair: Pair, changes: list[Change]) -> Roots:
+        """Go through the bodies of a layer; the changes inside that its outputs may follow from."""
+        inside: list[int] = []
+        for name in dict.fromkeys([*pair.a.bodies, *pair.b.bodies]):
+            inner = self._matching.bodies.get((pair.a, name))
+            if inner is None:
+                changes.append(Change("bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None))
+                continue
+            changes += body_changes(pair, name, inner)
+            given = {
+                node: _merged([self._roots.get(source.node, ()) for source in sources])
+                for node, sources in outer_inputs(pair, name, inner, facts_differ).items()
+            }
+            place = (*self._place, self._places[pair.a])
+            inside += GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", place, given).run()
+        return tuple(inside[:_ROOTS])
+
+    def _input_roots(self, pair: Pair) -> Roots:
+        """The changes that inputs follow from whose shape or type differs."""
+        found = []
+        for one, other in zip(pair.a.inputs, pair.b.inputs, strict=False):
+            if one is not None and other is not None and facts_differ(one.fact, other.fact):
+                found += [self._roots.get(other.node, ()), () if self._matching.in_b(one.node) else self._roots.get(one.node, ())]
+        return _merged(found)
+
+    def _depends_on_values(self, pair: Pair) -> bool:
+        """Whether a change reaches the layer as integers, which may be sizes."""
+        for value in pair.b.inputs:
+            if value is not None and self._roots.get(value.node) and value.fact is not None:
+                element = value.fact.element
+                if element is None or element.kind in ("signed", "unsigned"):
+                    return True
+        return False
+
+    def _tainted(self, pair: Pair) -> Roots:
+        """All changes before the layer."""
+        return _merged([self._roots.get(value.node, ()) for value in pair.b.inputs if value is not None])
+
+    def _order(self) -> None:
+        """The order of Parameters and of Results."""
+        for what, type in (("inputs", "Parameter"), ("outputs", "Result")):
+            mine = [node for node in self._matching.a.nodes if node.type == type and self._matching.in_b(node) is not None]
+            theirs = [node for node in self._matching.b.nodes if node.type == type and self._matching.in_a(node) is not None]
+            if [self._matching.in_b(node) for node in mine] != theirs:
+                where = f" of {self._path[:-1]}" if self._path else ""
+                texts = (", ".join(node.name for node in mine), ", ".join(node.name for node in theirs))
+                self._found.model.append(Change("order", f"order of the {what}{where}", *texts))
+
+
+def _places(matching: Matching) -> dict[Node, float]:
+    """Where each layer comes in the order of A: one that only B has, behind what it reads, or before its reader if it reads nothing."""
+    found: dict[Node, float] = {node: place for place, node in enumerate(matching.a.nodes)}
+    for pair in matching.pairs:
+        found[pair.b] = found[pair.a]
+    for node in matching.only_b:
+        places = [found[value.node] for value in node.inputs if value is not None and value.node in found]
+        if places:
+            found[node] = max(places) + 0.5
+    for node in reversed(matching.b.nodes):
+        for value in node.inputs:
+            if value is not None and node in found:
+                found.setdefault(value.node, found[node] - 0.25)
+    return {node: found.get(node, len(matching.a.nodes)) for node in (*matching.a.nodes, *matching.b.nodes)}
+
+
+def _is_cause(changes: Iterable[Change]) -> bool:
+    return any(change.kind in _CAUSES for change in changes)
+
+
+def _merged(roots: Iterable[Roots]) -> Roots:
+    found: dict[int, None] = {}
+    for each in roots:
+        for root in each:
+            if len(found) < _ROOTS:
+                found[root] = None
+    return tuple(found)
+
+
+def _readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
+    found: dict[Node, list[tuple[Node, int]]] = {}
+    for node in graph.nodes:
+        for port, value in enumerate(node.inputs):
+            if isinstance(value, Value):
+                found.setdefault(value.node, []).append((node, port))
+    return found

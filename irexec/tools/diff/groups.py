@@ -1,0 +1,46 @@
+"""Layers with which the same happened, together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+from irexec.tools.diff.result import Change, LayerDiff, ValueChange
+
+
+def groups(layers: Sequence[LayerDiff]) -> list[list[int]]:
+    """The positions of layers of the same type with the same changes, where the first of each group is.
+
+    Constants whose values changed are one group, by however much; names count only for layers of which nothing else changed.
+    """
+    found: dict[Hashable, list[int]] = {}
+    for index, layer in enumerate(layers):
+        found.setdefault(_key(layer), []).append(index)
+    return list(found.values())
+
+
+def _key(layer: LayerDiff) -> Hashable:
+    status, type = layer.status, layer.layer.type
+    if status == "renamed":
+        return (status, tuple(sorted({change.kind for change in layer.changes})))
+    if status == "changed":
+        return status, type, tuple(_change(change) for change in layer.changes if change.kind not in ("names", "tensor-names"))
+    return status, type, bool(layer.between), tuple(sorted(layer.attributes.items()))
+
+
+def _change(change: Change) -> Hashable:
+    return (change.kind, "", "", "") if change.values is not None else (change.kind, change.what, change.a, change.b)
+
+
+def total(changes: Sequence[ValueChange]) -> ValueChange:
+    """Several changes of values as one: sums of elements, the largest differences."""
+    finite = [change.largest for change in changes if change.largest is not None]
+    relative = [change.relative for change in changes if change.relative is not None]
+    return ValueChange(
+        elements=sum(change.elements for change in changes),
+        changed=sum(change.changed for change in changes),
+        largest=max(finite) if finite else None,
+        relative=max(relative, key=lambda value: (math.isinf(value), value)) if relative else None,
+        not_finite=sum(change.not_finite for change in changes),
+        decompressed=any(change.decompressed for change in changes),
+    )

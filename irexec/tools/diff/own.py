@@ -1,0 +1,110 @@
+"""Changes of a layer by itself: its type, name, version, attributes, tensor names and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from irexec import io
+from irexec.analysis.matching.side import attribute_values
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.tools.diff.result import Change
+
+_RECORD = ("bin_size", "bin_sample", "bin_crc32")
+"""Attributes of <net> that say what is in the .bin."""
+_OUTPUT_NAMES = "output_names"
+"""What OpenVINO writes at a Result: the tensor names of what it reads."""
+_SHAPES, _TYPES = ("shape", "variable_shape"), ("element_type", "variable_type")
+"""Attributes that declare the shape and type of an output."""
+
+
+def own_changes(a: Node, b: Node) -> Iterator[Change]:
+    """What differs without a look at other layers."""
+    if a.type != b.type:
+        yield Change("type", "type", a.type, b.type)
+    if a.name != b.name:
+        yield Change("names", "name", a.name, b.name)
+    if a.version != b.version:
+        yield Change("versions", "version", a.version, b.version)
+    if a.type == b.type:
+        yield from _attributes(a, b)
+    yield from _tensor_names(a, b)
+    yield from _metadata(a, b)
+
+
+def _attributes(a: Node, b: Node) -> Iterator[Change]:
+    mine, theirs = attribute_values(a), attribute_values(b)
+    for name in dict.fromkeys([*mine, *theirs]):
+        if mine.get(name) == theirs.get(name):
+            continue
+        kind = "attributes"
+        if a.type in ("Parameter", "ReadValue"):
+            kind = "shapes" if name in _SHAPES else "types" if name in _TYPES else kind
+        yield Change(kind, name, _written(a, name, mine), _written(b, name, theirs))
+
+
+def _written(node: Node, name: str, values: Mapping[str, str]) -> str | None:
+    """An attribute as written; the default of one that is left out."""
+    if name in node.attributes:
+        return node.attributes[name]
+    return f"{values[name]} (default)" if name in values else None
+
+
+def _tensor_names(a: Node, b: Node) -> Iterator[Change]:
+    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
+        if set(mine.names) != set(theirs.names):
+            yield Change("tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names))
+
+
+def names_text(names: list[str]) -> str | None:
+    """Tensor names in one text; None for no names."""
+    return ", ".join(sorted(names)) or None
+
+
+def _metadata(a: Node, b: Node) -> Iterator[Change]:
+    yield from metadata_changes(a, b)
+    for index, (one, other) in enumerate(zip(a.ports, b.ports, strict=False)):
+        yield from metadata_changes(one, other, f"input {index} ")
+    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
+        yield from metadata_changes(mine, theirs, f"output {mine.index} ")
+
+
+def metadata_changes(a: Graph | Node | Input | Value, b: Graph | Node | Input | Value, prefix: str = "") -> Iterator[Change]:
+    """What differs of that which a file says beside the graph."""
+    if a.payload is None and b.payload is None:
+        return
+    mine, theirs = _said(a.payload), _said(b.payload)
+    for name in dict.fromkeys([*mine, *theirs]):
+        if mine.get(name) != theirs.get(name):
+            kind = "tensor-names" if name == _OUTPUT_NAMES else "metadata"
+            yield Change(kind, f"{prefix}{name}", mine.get(name), theirs.get(name))
+
+
+def _said(payload: Any) -> dict[str, str]:
+    """What a payload says: texts by the names of the elements that lead to them."""
+    said = io.plain(payload)
+    found = {name: text for name, text in said.get("attributes", {}).items() if name not in _RECORD}
+    for tag, attributes in said.get("parts", {}).items():
+        found |= {f"{tag} {name}": text for name, text in attributes.items()}
+    return found | dict(_elements(iter(said.get("elements", ())), "", None))
+
+
+def _elements(rows: Iterator[Any], path: str, count: int | None) -> Iterator[tuple[str, str]]:
+    """Elements in the order of the file, each with the number of its children, as texts by path; ``count`` of them."""
+    done = 0
+    while count is None or done < count:
+        row = next(rows, None)
+        if row is None:
+            return
+        done += 1
+        tag, attributes, text, children = row
+        name = attributes.get("name") if tag in ("attribute", "info") else None
+        here = f"{path}{tag if name is None else name}"
+        shown = {key: value for key, value in attributes.items() if key != "name" or name is None}
+        if not (name or "").startswith("fused_names"):
+            # What a layer was fused from repeats names, which are compared already.
+            if list(shown) == ["value"] or (not shown and children == 0):
+                yield here, shown.get("value", (text or "").strip())
+            else:
+                yield from ((f"{here} {key}", value) for key, value in shown.items())
+        yield from _elements(rows, f"{here}/", children)

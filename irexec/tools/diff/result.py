@@ -1,0 +1,214 @@
+"""What ``diff`` returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from irexec.html import ROWS, display, table
+from irexec.ir.graph import Node
+
+KINDS = {
+    "added": "layers that only B has",
+    "removed": "layers that only A has",
+    "type": "a layer in the place of one of another type",
+    "names": "names of layers and graphs",
+    "tensor-names": "names of tensors",
+    "versions": "versions of operations and of the IR",
+    "attributes": "attributes of layers",
+    "types": "element types",
+    "shapes": "shapes",
+    "wiring": "where the inputs of a layer come from",
+    "values": "values of constants",
+    "bodies": "port maps and back edges of bodies",
+    "order": "the order of the inputs and outputs of the model or of a body",
+    "metadata": "rt_info and what else a file says beside the graph",
+}
+"""The kinds of changes and what they are."""
+
+Status = Literal["added", "removed", "changed", "renamed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRef:
+    """A layer of one of the models.
+
+    Attributes:
+        path: the layers and bodies that it is in, each with a slash behind it.
+        id, name, type, version, line: as written; no line where the model is not from an .xml.
+    """
+
+    path: str
+    id: int
+    name: str
+    type: str
+    version: str
+    line: int | None
+
+    @classmethod
+    def of(cls, node: Node, path: str) -> LayerRef:
+        """The layer of a graph at ``path``."""
+        return cls(path, node.id, node.name, node.spelling or node.type, node.version, node.line)
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.path}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """How the values of a constant changed; what the other side computes of a compressed constant counts as its values.
+
+    Attributes:
+        elements: how many it has.
+        changed: how many of them have another value.
+        largest: the largest absolute difference; None where none is finite.
+        relative: the Euclidean norm of all finite differences, divided by that of the values in A; infinite where only that is 0.
+        not_finite: how many are NaN or infinite on one side and not the same on the other.
+        decompressed: whether one side stores it in another type, from which layers compute the values.
+    """
+
+    elements: int
+    changed: int
+    largest: float | None
+    relative: float | None
+    not_finite: int = 0
+    decompressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        what: what of the layer or model: "output 0", "input 1", the name of an attribute.
+        a, b: how it is in each; None where it is not there.
+        values: for a constant.
+    """
+
+    kind: str
+    what: str
+    a: str | None
+    b: str | None
+    values: ValueChange | None = None
+
+
+@dataclass(frozen=True)
+class LayerDiff:
+    """A layer that was added, removed or changed.
+
+    Attributes:
+        a, b: the layer in each model; None in the one that does not have it.
+        reason: why the two are taken for the same layer.
+        changes: what changed; of a layer that only one model has, nothing.
+        attributes, inputs, outputs, readers: of a layer that only one model has: its attributes, for each input its type, shape and
+            source, for each output its type and shape, and the layers that read it.
+        between: for each edge of the other model that leads through this layer now, or did: where it comes from and leads to.
+    """
+
+    a: LayerRef | None
+    b: LayerRef | None
+    reason: str | None = None
+    changes: tuple[Change, ...] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    between: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """What happened to it."""
+        if self.a is None:
+            return "added"
+        if self.b is None:
+            return "removed"
+        return "renamed" if all(change.kind in ("names", "tensor-names") for change in self.changes) else "changed"
+
+    @property
+    def layer(self) -> LayerRef:
+        """The layer in A, if it is there, else in B."""
+        found = self.a or self.b
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A shape or type that is another one because of a change elsewhere.
+
+    Attributes:
+        layer: in A.
+        other: in B.
+        change: the shape or type.
+        roots: the positions in ``Diff.layers`` of changes that it follows from, up to four.
+    """
+
+    layer: LayerRef
+    other: LayerRef
+    change: Change
+    roots: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Diff:
+    """What changed from model ``a`` to model ``b``.
+
+    Attributes:
+        a, b: the paths, or the names of models without one.
+        layer_counts: how many layers each has, those of bodies included.
+        model: changes of the models as a whole, and of the graphs of bodies.
+        layers: layers that were added, removed, changed or renamed.
+        following: shapes and types that follow from these.
+        ignored: the kinds of changes that are left out.
+    """
+
+    a: str
+    b: str
+    layer_counts: tuple[int, int]
+    model: tuple[Change, ...]
+    layers: tuple[LayerDiff, ...]
+    following: tuple[Following, ...]
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return not (self.model or self.layers or self.following)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many layers were added, removed, changed and renamed."""
+        found = Counter(layer.status for layer in self.layers)
+        return {"added": found["added"], "removed": found["removed"], "changed": found["changed"], "renamed": found["renamed"]}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The diff as the JSON format has it."""
+        layers = [{"status": layer.status, **asdict(layer)} for layer in self.layers]
+        document: dict[str, Any] = {"a": self.a, "b": self.b, "equal": self.is_empty, "layer_counts": list(self.layer_counts)}
+        document |= {"counts": self.counts, "ignored": list(self.ignored), "model": [asdict(change) for change in self.model]}
+        return document | {"layers": layers, "following": [asdict(each) for each in self.following]}
+
+    def summary(self) -> str:
+        """One sentence."""
+        counts = {status: count for status, count in self.counts.items() if count}
+        layers = "layer" if list(counts.values())[:1] == [1] else "layers"
+        texts = [f"{count:,}{'' if k else f' {layers}'} {status}" for k, (status, count) in enumerate(counts.items())]
+        for number, one, several in (
+            (len(self.model), "change of the model", "changes of the model"),
+            (len(self.following), "shape or type that follows", "shapes and types that follow"),
+        ):
+            texts += [f"{number:,} {one if number == 1 else several}"] if number else []
+        return ", ".join(texts) or "no differences"
+
+    def __repr__(self) -> str:
+        return f"<Diff {self.a} {self.b}: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str | None, ...]] = [("model", None, None, change.what, change.a, change.b) for change in self.model]
+        for layer in self.layers:
+            place = (layer.status, str(layer.layer), layer.layer.type)
+            rows += [(*place, change.what, change.a, change.b) for change in layer.changes] or [(*place, "", "", "")]
+        rows += [("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b) for each in self.following]
+        return display(f"{self.a} → {self.b}: {self.summary()}", table(("", "layer", "type", "what", "a", "b"), rows, limit=ROWS))

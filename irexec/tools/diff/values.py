@@ -1,0 +1,144 @@
+"""How much the values of constants changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+
+import numpy as np
+
+from irexec.errors import IrexecError, ModelError
+from irexec.ir.constants import Constant, constant_blocks, constant_value, release, size_problem
+from irexec.ir.dims import shape_text
+from irexec.ir.graph import Node, Value
+from irexec.tools.diff.decompress import decompressed
+from irexec.tools.diff.result import Change, ValueChange
+
+_LARGEST = 1 << 26
+"""Elements of a matrix beyond which it is not looked for in the other order."""
+
+Advance = Callable[[int], None]
+ReadAs = tuple[Value, Value]
+
+
+def same_bytes(a: Constant, b: Constant) -> bool:
+    """Whether type, shape and bytes are equal.
+
+    Raises:
+        ModelError: the bytes cannot be read.
+    """
+    if (a.element, a.shape, a.size) != (b.element, b.shape, b.size):
+        return False
+    if not (a.is_readable and b.is_readable):
+        return a.is_readable == b.is_readable
+    return bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))
+
+
+def constant_changes(a: Constant, b: Constant) -> Iterator[Change]:
+    """The type and shape of a constant, and whether there is as much of it as that takes."""
+    if a.element != b.element:
+        yield Change("types", "type", a.element.name, b.element.name)
+    if a.shape != b.shape:
+        note = " (transposed)" if is_transposed(a, b) else ""
+        yield Change("shapes", "shape", shape_text(a.shape), f"{shape_text(b.shape)}{note}")
+    yield from _damage(a, b)
+
+
+def _damage(a: Constant, b: Constant) -> Iterator[Change]:
+    problems = [size_problem(each) or ("" if each.is_readable else "the bytes are not in the file") for each in (a, b)]
+    if problems[0] != problems[1]:
+        texts = [problem or f"{each.size} bytes" for problem, each in zip(problems, (a, b), strict=True)]
+        yield Change("values", "bytes", texts[0], texts[1])
+
+
+def is_damaged(constant: Constant) -> bool:
+    """Whether its values cannot be known."""
+    return not constant.is_readable or size_problem(constant) is not None
+
+
+def value_change(a: Node, b: Node, read: ReadAs | None, advance: Advance) -> ValueChange | None:
+    """What changed between the values of two constants; None where nothing did, or where they cannot be compared element by element.
+
+    Args:
+        a, b: Constants.
+        read: where layers compute from one of them what the same input of a layer reads in both models, these two values.
+        advance: called with the packed bytes that have been compared.
+
+    Raises:
+        ModelError: the bytes cannot be read; the message says of which layer.
+    """
+    one, other = a.constant, b.constant
+    if one is None or other is None:
+        return None
+    try:
+        if is_damaged(one) or is_damaged(other) or one.count != other.count or _same_values(one, other):
+            return None
+        return _compared(one, other, read)
+    except IrexecError as error:
+        raise ModelError(f"layers {a.id} {a.name!r} and {b.id} {b.name!r} (Constant): {error}") from None
+    finally:
+        advance(one.size + other.size)
+        release(one)
+        release(other)
+
+
+def _same_values(a: Constant, b: Constant) -> bool:
+    """Whether the bytes are equal, in whatever shape, or those of the transposed matrix."""
+    if a.element != b.element:
+        return False
+    return (a.size == b.size and bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))) or is_transposed(a, b)
+
+
+def is_transposed(a: Constant, b: Constant) -> bool:
+    """Whether both are matrices with the values of each other's transpose."""
+    if a.element != b.element or len(a.shape) != 2 or a.shape != b.shape[::-1] or min(a.shape) < 2:
+        return False
+    if is_damaged(a) or is_damaged(b) or a.count > _LARGEST:
+        return False
+    mine, theirs = constant_value(a), constant_value(b)
+    return bool(np.array_equal(mine.T, theirs, equal_nan=mine.dtype.kind == "f"))
+
+
+def _compared(one: Constant, other: Constant, read: ReadAs | None) -> ValueChange | None:
+    if read is not None:
+        x, y = decompressed(read[0]), decompressed(read[1])
+        if x is not None and y is not None and x.size == y.size == one.count and object not in (x.dtype, y.dtype):
+            return _statistics(iter([x.reshape(-1)]), iter([y.reshape(-1)]), one.count, decompressed=True)
+    if "string" in (one.element.kind, other.element.kind):
+        return _texts(one, other)
+    if (one.element.kind == "float") != (other.element.kind == "float"):
+        return None
+    found = _statistics(constant_blocks(one), constant_blocks(other), one.count, decompressed=False)
+    # The same type with other bytes and no other value: signs of zero or bits of NaN.
+    return found if found.changed or one.element == other.element else None
+
+
+def _texts(one: Constant, other: Constant) -> ValueChange | None:
+    if one.element != other.element:
+        return None
+    mine, theirs = next(constant_blocks(one)), next(constant_blocks(other))
+    changed = sum(x != y for x, y in zip_longest(mine.tolist(), theirs.tolist()))
+    return ValueChange(one.count, changed, None, None)
+
+
+def _statistics(mine: Iterator[np.ndarray], theirs: Iterator[np.ndarray], count: int, *, decompressed: bool) -> ValueChange:
+    changed = not_finite = 0
+    largest, squares, norm = 0.0, 0.0, 0.0
+    any_finite = False
+    for one, other in zip(mine, theirs, strict=True):
+        x, y = one.astype(np.float64), other.astype(np.float64)
+        # Integers of 64 bits lose bits as f64, so that they are compared as they are.
+        same = one == other if one.dtype == other.dtype else x == y
+        same |= np.isnan(x) & np.isnan(y)
+        changed += int(same.size - np.count_nonzero(same))
+        finite = np.isfinite(x) & np.isfinite(y)
+        not_finite += int(np.count_nonzero(~finite & ~same))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.abs(y - x)[finite]
+            largest = max(largest, float(gap.max(initial=0.0)))
+            squares += float(np.dot(gap, gap))
+            norm += float(np.dot(x[finite], x[finite]))
+        any_finite |= bool(finite.any())
+    relative = None if not any_finite else math.sqrt(squares / norm) if norm else math.inf if squares else 0.0
+    return ValueChange(count, changed, largest if any_finite else None, relative, not_finite, decompressed)
