@@ -1,6 +1,6 @@
 """What changed between two models."""
 
-from irexec.tools.diff.diff import diff
+from irexec.tools.diff.models import diff
 from irexec.tools.diff.result import KINDS, Change, Diff, Following, LayerDiff, LayerRef, ValueChange
 
 __all__ = ["KINDS", "Change", "Diff", "Following", "LayerDiff", "LayerRef", "ValueChange", "diff"]
