@@ -44,6 +44,8 @@ _ONLY = {
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/image_files.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
+    "igraph": ("irexec/tools/graph/layout.py",),
+    "resvg_py": ("irexec/tools/graph/png.py",),
     "onnx": ("converters/onnx/",),
     "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines.py"),
     "openvino": ("irexec/tools/engines.py",),

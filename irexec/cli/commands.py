@@ -19,6 +19,7 @@ COMMANDS = {
     "bench": "Measure how fast a model runs.",
     "compare": "Find where two models part, or one model in two runtimes.",
     "convert": "Convert an ONNX model to IR.",
+    "graph": "Draw a model as an image, a page or text.",
     "reduce": "Reduce a model to the smallest part that still fails.",
     "ops": "List the operations that irexec runs.",
 }

@@ -54,6 +54,11 @@ def styled_lines(texts: Iterable[tuple[str, str]]) -> None:
     _draw([[(style, visible(cut(text, _LINE)))] for style, text in texts])
 
 
+def whole(text: str) -> None:
+    """A document of lines, as it is: whoever made it has escaped what a terminal would obey."""
+    put(text)
+
+
 def remark(text: str) -> None:
     """A line for people on stderr."""
     put(f"{sentence(text)}\n", stderr=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from irexec.analysis.model import Model, Port, brief, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
 from irexec.analysis.text_table import amount
 from irexec.html import Record, Records
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.tools.operations import unsupported
 
@@ -124,8 +125,12 @@ def written_type(node: Node) -> str:
 
 def layers(model: Model) -> Records[LayerLine]:
     """Every layer, those of bodies after the layer that has them."""
-    facts = infer_shapes(model, tolerant=True).facts
-    return Records(
+    return Records(layer_lines(model, infer_shapes(model, tolerant=True).facts))
+
+
+def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
+    """Every layer, in the order of ``Graph.walk``; ``facts`` are those of shape inference."""
+    return [
         LayerLine(
             id=node.id,
             path=path,
@@ -142,7 +147,7 @@ def layers(model: Model) -> Records[LayerLine]:
             line=node.line,
         )
         for path, node in _nodes(model, "")
-    )
+    ]
 
 
 def edges(model: Graph) -> Records[Edge]:

@@ -1,0 +1,16 @@
+"""Graphs of models: images, a page to search and fold in, Mermaid and Graphviz.
+
+    drawing = draw(irexec.read_model("model.xml"), cluster=True)
+    write_graph(drawing, "model.html")
+
+``draw`` (draw.py) chooses what is drawn (selection.py) and makes a ``Drawing`` (drawing.py): layers, and frames that fold
+(frames.py, names.py, acyclic.py). A frame is laid out in columns and rows (layout.py), and these become pixels (placing.py) for svg.py and
+png.py. html.py gives the same to a script, which places it in the browser. mermaid.py and dot.py leave the layout to others.
+"""
+
+from irexec.tools.graph.draw import draw
+from irexec.tools.graph.drawing import Drawing
+from irexec.tools.graph.files import FORMATS, GraphFile, write_graph
+from irexec.tools.graph.html import graph_fragment, graph_page
+
+__all__ = ["FORMATS", "Drawing", "GraphFile", "draw", "graph_fragment", "graph_page", "write_graph"]

@@ -1,0 +1,69 @@
+"""From a file to a drawing of it: what the command does before it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from irexec.analysis.execution_graph import is_execution_graph
+from irexec.analysis.validate import validate
+from irexec.api import read_model
+from irexec.tools.graph.draw import draw
+from irexec.tools.graph.drawing import Drawing
+from irexec.tools.image_files import Notify
+from irexec.tools.input_sources import InputSource
+from irexec.tools.profile import ProfileOptions, profile
+from irexec.tools.shapes import reshape
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions(ProfileOptions):
+    """What is drawn of a model, and what is marked on it. How it is run matters only with ``times``.
+
+    Attributes:
+        around, hops, from_, to, bodies, cluster: as for ``draw``.
+        statistics: whether constants have theirs, where their bytes can be read.
+        findings: whether those of validation are marked.
+        times: whether the model is run, and the time of each layer marked.
+    """
+
+    around: tuple[str, ...] = ()
+    hops: int = 3
+    from_: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
+    bodies: bool = False
+    cluster: bool = False
+    statistics: bool = False
+    findings: bool = False
+    times: bool = False
+    runs: int = 5
+
+
+def create(
+    path: str, sources: Sequence[InputSource], options: GraphOptions, notify: Notify, advance: Callable[[int], None] = lambda bytes: None
+) -> Drawing:
+    """A drawing of a file.
+
+    Args:
+        path: the .xml or .onnx.
+        sources: where the inputs come from, with ``options.times``.
+        options: what is drawn.
+        notify: called with what the user might not expect.
+        advance: called with numbers of bytes while constants are read.
+
+    Raises:
+        InputError: there is no layer or input of a name, or nothing is left to draw.
+        ModelError, UnsupportedError: the model cannot be read; with times, NodeError: it cannot be run.
+    """
+    model = read_model(path, options.weights, mmap=options.mmap)
+    reshape(model, options.shapes or {}, tolerant=True)
+    found = validate(model) if options.findings else ()
+    measured = profile(path, sources, options, notify) if options.times else None
+    unreadable = [node for node in model.walk() if node.constant is not None and not node.constant.is_readable]
+    statistics = options.statistics and not unreadable and not is_execution_graph(model)
+    if options.statistics and unreadable:
+        notify(f"the values of {len(unreadable)} constants cannot be read: none has statistics")
+    return draw(
+        model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies, cluster=options.cluster,
+        statistics=statistics, findings=found, profile=measured, advance=advance,
+    )  # fmt: skip

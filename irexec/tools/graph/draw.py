@@ -1,0 +1,187 @@
+"""Drawings of models."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from irexec.analysis.cost import NO_COMPUTATION
+from irexec.analysis.model import check_model
+from irexec.errors import InputError
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Model
+from irexec.runtime.profile import Profile
+from irexec.tools.graph.content import Content, content_of, drawn_in
+from irexec.tools.graph.drawing import Drawing, Edge, Layer
+from irexec.tools.graph.families import family_of
+from irexec.tools.graph.frames import FrameBuilder
+from irexec.tools.graph.selection import neighbours, select
+from irexec.tools.graph.shown import ShownDrawing
+from irexec.tools.weights import weights
+
+
+def draw(
+    model: Model,
+    *,
+    around: Sequence[str] = (),
+    hops: int = 3,
+    from_: Sequence[str] = (),
+    to: Sequence[str] = (),
+    bodies: bool = False,
+    cluster: bool = False,
+    statistics: bool = False,
+    findings: Iterable[Finding] = (),
+    profile: Profile | None = None,
+    advance: Callable[[int], None] = lambda bytes: None,
+) -> Drawing:
+    """A model, or a part of it, as a drawing; nothing is run.
+
+    Args:
+        model: as read, however damaged.
+        around: layers or tensors that are drawn with all that is at most ``hops`` edges away.
+        hops: see ``around``.
+        from_, to: layers or tensors: what depends on one of the first, what one of the second depends on; with both, what lies between.
+        bodies: whether bodies of loops and branches are drawn unfolded in their layers.
+        cluster: whether layers of a common name are a block that folds.
+        statistics: whether constants have theirs, for which all of them are read.
+        findings: of ``irexec.validate``, which are marked on their layers.
+        profile: of the same model, whose times are marked on its layers.
+        advance: called with numbers of bytes while constants are read.
+
+    Raises:
+        InputError: it is not a model, or there is no layer of a name.
+        ModelError: a constant cannot be read.
+    """
+    check_model(model)
+    content = content_of(model)
+    into = drawn_in(content)
+    shown = select(content, into, around_keys=around, hops=hops, from_keys=from_, to_keys=to)
+    kept = _kept(content, into, shown)
+    index = {i: k for k, i in enumerate(kept)}
+    marks = _Marks(content, findings, profile)
+    layers = [_layer(content, i, index, into, marks) for i in kept]
+    for layer in layers:
+        if layer.drawn_in is not None:
+            host = layers[layer.drawn_in]
+            layers[host.index] = replace(host, constants=(*host.constants, layer.index))
+    for i, reads in _constant_inputs(content, into).items():
+        if i in index:
+            layers[index[i]] = replace(layers[index[i]], reads=tuple(reads))
+    if statistics:
+        _add_statistics(model, content, index, layers, advance)
+    edges = tuple(
+        Edge(index[e.source], e.output, index[e.target], e.input) for e in content.edges if e.source in index and e.target in index
+    )
+    owners = {index[i]: (index[owner[0]], owner[1]) for i in kept if (owner := content.owners[i]) is not None and owner[0] in index}
+    frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
+    return ShownDrawing(
+        name=model.name,
+        layers=tuple(layers),
+        edges=edges,
+        frames=frames,
+        total=len(content.nodes),
+        cut=_cut(content, into, index) if shown is not None else {},
+        findings=marks.elsewhere(set(kept)),
+        milliseconds=None if profile is None else profile.milliseconds,
+    )
+
+
+def _kept(content: Content, into: Mapping[int, int], shown: set[int] | None) -> list[int]:
+    """The layers of the drawing: those chosen, the constants drawn in them, and all that is in their bodies."""
+    if shown is None:
+        return list(range(len(content.nodes)))
+    kept = set(shown)
+    # Layers come before those of their bodies.
+    for i in range(len(content.nodes)):
+        owner = content.owners[i]
+        if owner is not None and owner[0] in kept:
+            kept.add(i)
+    return sorted(kept | {i for i, host in into.items() if host in kept})
+
+
+class _Marks:
+    """Findings and times by layer."""
+
+    def __init__(self, content: Content, findings: Iterable[Finding], profile: Profile | None) -> None:
+        by_place = defaultdict(list)
+        for i, node in enumerate(content.nodes):
+            by_place[node.id, node.name, node.line].append(i)
+        by_name = defaultdict(list)
+        for i, node in enumerate(content.nodes):
+            by_name[node.id, node.name].append(i)
+        self.findings: dict[int, list[Finding]] = defaultdict(list)
+        self._lost: list[Finding] = []
+        for finding in findings:
+            name = finding.layer_name or ""
+            id = -1 if finding.layer_id is None else finding.layer_id
+            # A finding at a port has the line of that.
+            places = by_place.get((id, name, finding.line)) or by_name.get((id, name), [])
+            if places:
+                self.findings[places[0]].append(finding)
+            else:
+                self._lost.append(finding)
+        self.times = {} if profile is None else _times(content, profile)
+
+    def elsewhere(self, kept: set[int]) -> tuple[Finding, ...]:
+        """Findings of no layer that is drawn."""
+        return (*self._lost, *(finding for i, found in self.findings.items() if i not in kept for finding in found))
+
+
+def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
+    """The times of layers; rows of a profile are in the order of the layers that compute something."""
+    computing = [i for i, node in enumerate(content.nodes) if content.owners[i] is None and node.type not in NO_COMPUTATION]
+    if [content.nodes[i].name for i in computing] != [row.name for row in profile.layers]:
+        raise InputError("the profile is that of another model")
+    with_others = {name: step.name for step in profile.steps for name in step.layers if name != step.name}
+    return {
+        i: {
+            "milliseconds": row.milliseconds,
+            "share": row.share,
+            "along_with": with_others.get(row.name) if row.milliseconds is None else None,
+        }
+        for i, row in zip(computing, profile.layers, strict=True)
+    }
+
+
+def _layer(content: Content, i: int, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> Layer:
+    node = content.nodes[i]
+    return Layer(
+        index=index[i],
+        line=content.lines[i],
+        family=family_of(node.type, node.version),
+        cost=content.costs[i],
+        drawn_in=index.get(into[i]) if i in into else None,
+        findings=tuple(marks.findings.get(i, ())),
+        **marks.times.get(i, {}),
+    )
+
+
+def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, list[str]]:
+    """For each layer with a box of its own the types and shapes of the constants that it reads."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for edge in content.edges:
+        outputs = content.lines[edge.source].outputs
+        if edge.source in into and edge.target not in into and edge.output < len(outputs):
+            found[edge.target].append(outputs[edge.output])
+    return found
+
+
+def _add_statistics(model: Model, content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]) -> None:
+    """Add the statistics of constants, which come in the order of the layers."""
+    constants = [i for i, node in enumerate(content.nodes) if node.constant is not None]
+    for i, line in zip(constants, weights(model, advance), strict=True):
+        if i in index:
+            layers[index[i]] = replace(layers[index[i]], statistics=line)
+
+
+def _cut(content: Content, into: Mapping[int, int], index: Mapping[int, int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The edges that the drawing does not have, at the layers that it has."""
+    before, behind = neighbours(content, into)
+
+    def names(i: int, direction: Mapping[int, Iterable[int]]) -> tuple[str, ...]:
+        return tuple(content.nodes[j].name for j in direction.get(i, ()) if j not in index)
+
+    found = {k: (names(i, before), names(i, behind)) for i, k in index.items() if i not in into}
+    return {k: sides for k, sides in found.items() if any(sides)}

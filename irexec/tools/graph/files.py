@@ -1,0 +1,137 @@
+"""The files that a drawing is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from irexec.errors import InputError, ModelError
+from irexec.io.files import replacing
+from irexec.tools.graph.dot import dot
+from irexec.tools.graph.drawing import Drawing
+from irexec.tools.graph.html import graph_page
+from irexec.tools.graph.layout import load_igraph
+from irexec.tools.graph.mermaid import MAX_EDGES, MAX_TEXT, mermaid
+from irexec.tools.graph.png import load_resvg, png
+from irexec.tools.graph.svg import svg_and_size
+from irexec.tools.image_files import Notify
+from irexec.tools.result_files import check_file
+
+Format = Literal["svg", "html", "png", "mmd", "dot"]
+
+FORMATS: dict[Format, str] = {
+    "svg": "an image that can be enlarged",
+    "html": "a page to search, fold and click in",
+    "png": "an image of pixels",
+    "mmd": "Mermaid, for Markdown",
+    "dot": "Graphviz",
+}
+_SUFFIXES: dict[str, Format] = {
+    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".mmd": "mmd", ".mermaid": "mmd", ".dot": "dot", ".gv": "dot",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A file that was written.
+
+    Attributes:
+        path: as given.
+        format: what is in it.
+        bytes: its size.
+    """
+
+    path: str
+    format: Format
+    bytes: int
+
+
+def format_of(path: str) -> Format:
+    """The format that the suffix of a path says; raises InputError for any other suffix."""
+    found = _SUFFIXES.get(Path(path).suffix.lower())
+    if found is None:
+        raise InputError(f"-o {path}: a graph is written to a file that ends in {', '.join(_SUFFIXES)}")
+    return found
+
+
+def check_graph_file(path: str, read: Mapping[str, str]) -> None:
+    """Raise, before anything is done, what would keep a drawing from being written.
+
+    Args:
+        path: of the file.
+        read: the files that are read, with what they are.
+
+    Raises:
+        InputError: the path is of another kind, or something of the user's would be overwritten.
+        UnsupportedError: a package that is needed is not installed.
+    """
+    check_format(format_of(path))
+    check_file("-o", Path(path), read)
+
+
+def check_format(format: Format) -> None:
+    """Raise UnsupportedError unless the packages that a format needs are installed."""
+    if format in ("svg", "html", "png"):
+        load_igraph()
+    if format == "png":
+        load_resvg()
+
+
+def rendered(drawing: Drawing, format: Format, *, scale: float = 1.0, notify: Notify = lambda text: None) -> bytes:
+    """What a file of that format has in it.
+
+    Args:
+        drawing: of a model.
+        format: one of FORMATS.
+        scale: of a .png.
+        notify: called with what the user might not expect.
+
+    Raises:
+        InputError: the image cannot be made.
+        UnsupportedError: a package that is needed is not installed.
+    """
+    if format == "html":
+        return graph_page(drawing).encode()
+    if format == "dot":
+        return dot(drawing).encode()
+    if format == "mmd":
+        return _mermaid(drawing, notify).encode()
+    text, size = svg_and_size(drawing)
+    return text.encode() if format == "svg" else png(text, size, scale, notify)
+
+
+def _mermaid(drawing: Drawing, notify: Notify) -> str:
+    text = mermaid(drawing)
+    edges = text.count(" -->")
+    if len(text) > MAX_TEXT or edges > MAX_EDGES:
+        notify(
+            f"Mermaid shows at most {MAX_TEXT:,} characters and {MAX_EDGES} edges unless configured otherwise, here are {len(text):,} and "
+            f"{edges:,}: --around, --from and --to draw a part, --cluster folds blocks"
+        )
+    return text
+
+
+def write_graph(drawing: Drawing, path: str, *, scale: float = 1.0, notify: Notify = lambda text: None) -> GraphFile:
+    """Write a drawing in the format that the suffix says, whole or not at all.
+
+    Args:
+        drawing: of a model.
+        path: of the file: .svg, .html, .png, .mmd or .dot.
+        scale: of a .png.
+        notify: called with what the user might not expect.
+
+    Raises:
+        InputError: the suffix is another one, or the image cannot be made.
+        ModelError: the file cannot be written; what was there before is as it was.
+        UnsupportedError: a package that is needed is not installed.
+    """
+    format = format_of(path)
+    content = rendered(drawing, format, scale=scale, notify=notify)
+    try:
+        with replacing(Path(path)) as (file,):
+            file.write(content)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return GraphFile(path, format, len(content))

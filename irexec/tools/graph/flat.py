@@ -1,0 +1,86 @@
+"""A drawing as nested lists of boxes and the edges between them: what languages take that lay out graphs themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irexec.messages import cut, visible
+from irexec.tools.graph.drawing import Drawing, Frame, Layer
+from irexec.tools.graph.texts import count
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class FlatEdge:
+    """An edge between two boxes, which are layers, or frames as ``~index``; ``label`` is the type and shape of the tensor."""
+
+    source: int
+    target: int
+    label: str
+
+
+def owner_of_frames(drawing: Drawing) -> dict[int, int]:
+    """For each layer with bodies that are drawn, the frame of these."""
+    return {frame.layer: frame.index for frame in drawing.frames if frame.layer is not None}
+
+
+def flat_edges(drawing: Drawing) -> list[FlatEdge]:
+    """The edges between boxes that are visible, each tensor once between two of them."""
+    box = visible_boxes(drawing)
+    found: dict[FlatEdge, None] = {}
+    for edge in drawing.edges:
+        source, target = box.get(edge.source), box.get(edge.target)
+        if source is None or target is None or (source == target and source < 0):
+            continue
+        found[FlatEdge(source, target, drawing.tensor(edge.source, edge.output))] = None
+    return list(found)
+
+
+def visible_boxes(drawing: Drawing) -> dict[int, int]:
+    """For each layer with a box of its own that box: the layer itself, or ``~index`` of the outermost folded frame that it is in."""
+    found: dict[int, int] = {}
+    folded_in: dict[int, int | None] = {}
+    for frame in drawing.frames:
+        around = None if frame.parent is None else folded_in[frame.parent]
+        here = around if around is not None else frame.index if frame.folded else None
+        folded_in[frame.index] = here
+        for item in frame.items:
+            if item >= 0:
+                found[item] = item if here is None else ~here
+        if frame.layer is not None:
+            # An unfolded frame has the layer that it belongs to as a box in it.
+            found[frame.layer] = frame.layer if here is None else ~here
+    return found
+
+
+def label_lines(drawing: Drawing, item: int) -> list[str]:
+    """What is written in a box: type, name, constants, time and findings of a layer; name and size of a frame."""
+    if item < 0:
+        frame = drawing.frames[~item]
+        return [_short(_frame_name(drawing, frame)), count(sum(1 for _ in drawing.inside(frame)), "layer")]
+    layer = drawing.layers[item]
+    reads = [_short(", ".join(layer.reads))] if layer.reads else []
+    return [_short(layer.line.type), _short(layer.line.name), *reads, *_marks(drawing, layer)]
+
+
+def _marks(drawing: Drawing, layer: Layer) -> Iterator[str]:
+    if layer.milliseconds is not None:
+        yield f"{layer.milliseconds:.3g} ms" + ("" if layer.share is None else f" ({layer.share:.0%})")
+    found = drawing.findings_of(layer)
+    if found:
+        yield ", ".join(dict.fromkeys(f"{finding.severity} {finding.code}" for finding in found))
+
+
+def _frame_name(drawing: Drawing, frame: Frame) -> str:
+    return frame.name if frame.layer is None else f"{drawing.layers[frame.layer].line.type} {frame.name}"
+
+
+def frame_label(drawing: Drawing, frame: Frame) -> str:
+    """What is written above an unfolded frame."""
+    return _short(_frame_name(drawing, frame))
+
+
+def _short(text: str) -> str:
+    return visible(cut(text, _LONGEST))

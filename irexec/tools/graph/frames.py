@@ -1,0 +1,141 @@
+"""Frames: the parts of a graph that fold, and the lines in each of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from irexec.ir.order import sort_by_producers
+from irexec.tools.graph.acyclic import make_acyclic
+from irexec.tools.graph.drawing import Edge, Frame, FrameKind, Layer, Link
+from irexec.tools.graph.names import Group, group_by_scope, scopes
+
+SHOWN = 60
+"""Boxes of a graph of folded blocks: blocks are unfolded, from the outermost on, as long as there are no more."""
+
+
+class FrameBuilder:
+    """Makes the frames of a drawing.
+
+    Args:
+        layers: those that are drawn; ``drawn_in`` is set.
+        edges: between them.
+        owners: for a layer of a body, the layer with the body and the body's name.
+        blocks: whether layers of a common name make a block.
+    """
+
+    def __init__(self, layers: Sequence[Layer], edges: Iterable[Edge], owners: Mapping[int, tuple[int, str]], *, blocks: bool) -> None:
+        self._layers, self._blocks = layers, blocks
+        self._parents: list[int | None] = []
+        self._kinds: list[tuple[FrameKind, str, int | None]] = []
+        self._items: list[list[int]] = []
+        self._frame_of: dict[int, int] = {}
+        self._box: dict[int, int] = {}
+        shown = [layer.index for layer in layers if layer.drawn_in is None]
+        self._edges = [edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None]
+        self._inside: dict[int, dict[str, list[int]]] = defaultdict(dict)
+        for i in shown:
+            if i in owners:
+                owner, body = owners[i]
+                self._inside[owner].setdefault(body, []).append(i)
+        self._graph_pairs: dict[tuple[int, str] | None, list[tuple[int, int]]] = defaultdict(list)
+        for edge in self._edges:
+            self._graph_pairs[owners.get(edge.source)].append((edge.source, edge.target))
+        self._owners = owners
+        self._fill(self._new("graph", "", None, None), [i for i in shown if i not in owners], None)
+
+    def frames(self, *, bodies: bool) -> tuple[Frame, ...]:
+        """The frames; those of bodies are unfolded if ``bodies``."""
+        links = self._links()
+        made = [
+            Frame(k, kind, name, parent, layer, tuple(items), tuple(links[k]), folded=kind in ("block", "layer"))
+            for k, ((kind, name, layer), parent, items) in enumerate(zip(self._kinds, self._parents, self._items, strict=True))
+        ]
+        return _unfolded(made, bodies)
+
+    def _new(self, kind: FrameKind, name: str, parent: int | None, layer: int | None) -> int:
+        self._parents.append(parent)
+        self._kinds.append((kind, name, layer))
+        self._items.append([])
+        index = len(self._parents) - 1
+        if parent is not None:
+            self._items[parent].append(~index)
+        return index
+
+    def _fill(self, frame: int, members: list[int], body: tuple[int, str] | None) -> None:
+        """Put the layers of a graph into a frame: in blocks, and those with bodies with what is in these."""
+        waiting = [(frame, self._grouped(members, self._graph_pairs[body]))]
+        while waiting:
+            here, group = waiting.pop()
+            for inner in group.groups:
+                waiting.append((self._new("block", inner.name, here, None), inner))
+            for i in sorted(group.layers):
+                self._add(here, i)
+
+    def _grouped(self, members: list[int], pairs: list[tuple[int, int]]) -> Group:
+        if not self._blocks:
+            return Group("", members)
+        before: dict[int, list[int]] = defaultdict(list)
+        for a, b in pairs:
+            before[b].append(a)
+        position = {i: k for k, i in enumerate(members)}
+        order, stuck = sort_by_producers([{position[a] for a in before[i] if a in position} for i in members])
+        names = {i: self._layers[i].line.name for i in members}
+        group = group_by_scope(scopes(names, before, [members[k] for k in [*order, *stuck]]))
+        make_acyclic(group, pairs)
+        return group
+
+    def _add(self, frame: int, i: int) -> None:
+        bodies = self._inside.get(i)
+        self._frame_of[i] = frame
+        if not bodies:
+            self._items[frame].append(i)
+            self._box[i] = i
+            return
+        outer = self._new("layer", self._layers[i].line.name, frame, i)
+        self._box[i] = ~outer
+        for name, members in bodies.items():
+            inner = outer if len(bodies) == 1 else self._new("body", name, outer, None)
+            self._fill(inner, members, (i, name))
+
+    def _links(self) -> list[list[Link]]:
+        """For each frame its lines: an edge between layers of different frames is a line in each that it crosses."""
+        found: list[dict[Link, None]] = [{} for _ in self._parents]
+        for edge in self._edges:
+            tensor = (edge.source, edge.output)
+            source, target = self._box[edge.source], self._box[edge.target]
+            up, down = self._path(self._frame_of[edge.source]), self._path(self._frame_of[edge.target])
+            common = next(frame for frame in up if frame in set(down))
+            for frame in up[: up.index(common)]:
+                found[frame][Link(source, None, tensor)] = None
+                source = ~frame
+            for frame in down[: down.index(common)]:
+                found[frame][Link(None, target, tensor)] = None
+                target = ~frame
+            found[common][Link(source, target, tensor)] = None
+        return [list(links) for links in found]
+
+    def _path(self, frame: int) -> list[int]:
+        """The frame and those around it."""
+        path = [frame]
+        while (parent := self._parents[path[-1]]) is not None:
+            path.append(parent)
+        return path
+
+
+def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
+    """The frames, of which the outermost blocks are unfolded, and those of bodies if ``bodies``."""
+    depths: list[int] = []
+    for frame in frames:
+        depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
+    folded = [frame.folded for frame in frames]
+    count = len(frames[0].items)
+    for frame in sorted(frames[1:], key=lambda frame: depths[frame.index]):
+        more = len(frame.items) - 1
+        if frame.kind == "layer":
+            folded[frame.index] = not bodies
+        elif frame.kind == "block" and frame.parent is not None and not folded[frame.parent] and count + more <= SHOWN:
+            folded[frame.index] = False
+            count += more
+    return tuple(replace(frame, folded=fold) for frame, fold in zip(frames, folded, strict=True))

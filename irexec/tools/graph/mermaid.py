@@ -1,0 +1,65 @@
+"""A drawing as a flowchart in Mermaid, which Markdown of GitHub and GitLab shows. Source: "Flowcharts - Basic Syntax" of Mermaid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irexec.tools.graph.drawing import Drawing, Frame
+from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.flat import flat_edges, frame_label, label_lines
+
+MAX_TEXT, MAX_EDGES = 50_000, 500
+"""Characters and edges that Mermaid shows unless it is configured otherwise (``maxTextSize``, ``maxEdges``)."""
+
+_PLAIN = frozenset(" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:=?!/()[]*×·%")
+
+
+def mermaid(drawing: Drawing) -> str:
+    """The text of a .mmd file."""
+    lines = ["flowchart TD", *_content(drawing, drawing.frames[0], "  ")]
+    for edge in flat_edges(drawing):
+        label = f'|"{escaped(edge.label)}"|' if edge.label else ""
+        lines.append(f"  {_name(edge.source)} -->{label} {_name(edge.target)}")
+    used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
+    for family in FAMILIES.values():
+        if family.name in used:
+            lines.append(f"  classDef {_class(family.name)} fill:{family.fill},stroke:{family.stroke},color:#15191e")
+    severities = {drawing.severity(layer) for layer in drawing.layers}
+    if severities & {"error", "warning"}:
+        lines.append("  classDef marked stroke:#c62828,stroke-width:3px")
+    return "\n".join([*lines, ""])
+
+
+def _content(drawing: Drawing, frame: Frame, indent: str) -> Iterator[str]:
+    if frame.layer is not None:
+        yield f"{indent}{_node(drawing, frame.layer)}"
+    for item in frame.items:
+        inner = None if item >= 0 else drawing.frames[~item]
+        if inner is None or inner.folded:
+            yield f"{indent}{_node(drawing, item)}"
+            continue
+        yield f'{indent}subgraph {_name(item)} ["{escaped(frame_label(drawing, inner))}"]'
+        yield from _content(drawing, inner, f"{indent}  ")
+        yield f"{indent}end"
+
+
+def _node(drawing: Drawing, item: int) -> str:
+    label = "<br/>".join(escaped(line) for line in label_lines(drawing, item))
+    if item < 0:
+        return f'{_name(item)}[["{label}"]]'
+    layer = drawing.layers[item]
+    marked = drawing.severity(layer) in ("error", "warning")
+    return f'{_name(item)}["{label}"]:::{_class(layer.family)}' + (f"\n  class {_name(item)} marked" if marked else "")
+
+
+def _class(family: str) -> str:
+    return f"is_{family}"
+
+
+def _name(item: int) -> str:
+    return f"n{item}" if item >= 0 else f"f{~item}"
+
+
+def escaped(text: str) -> str:
+    """A text in quotes: whatever Mermaid, Markdown or HTML could obey is written as the number of its code point."""
+    return "".join(letter if letter in _PLAIN else f"#{ord(letter)};" for letter in text)

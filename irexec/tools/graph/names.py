@@ -1,0 +1,130 @@
+"""Groups of layers by their names: "encoder/layer.3/attention/MatMul" is in encoder, layer.3 and attention."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_SEPARATOR = re.compile(r"[/.]+")
+# Frameworks write it before every name, so that it says nothing.
+_LEADING = frozenset({"__module", ""})
+_DEEPEST, _LONGEST = 32, 2_000
+MINIMUM = 3
+"""Layers of a group; fewer are not worth a fold."""
+
+
+@dataclass
+class Group:
+    """Layers of a common name.
+
+    Attributes:
+        name: what of the name is its own.
+        layers: those in it and in no group of it.
+        groups: those in it.
+    """
+
+    name: str
+    layers: list[int] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+    def all_layers(self) -> Iterator[int]:
+        """The layers in it and in its groups."""
+        waiting = [self]
+        while waiting:
+            group = waiting.pop()
+            yield from group.layers
+            waiting += group.groups
+
+    @property
+    def size(self) -> int:
+        """How many layers are in it and in its groups."""
+        return sum(1 for _ in self.all_layers())
+
+
+def scope(name: str) -> tuple[str, ...]:
+    """The groups that a layer of this name is in, from the outermost; the last part of a name is its own."""
+    parts = _SEPARATOR.split(name[:_LONGEST])[:-1]
+    # What has "::", such as "aten::linear", is the operation that a framework had, and no module.
+    return tuple([part for part in parts if part not in _LEADING and "::" not in part][:_DEEPEST])
+
+
+def scopes(names: Mapping[int, str], before: Mapping[int, Sequence[int]], order: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """The scope of each layer.
+
+    A layer without one, such as "Multiply_8123", takes the common scope of the layers before it: transformations of a model name the
+    layers that they make so. ``order`` has the layers with every producer before its consumers, as far as there is such an order.
+    """
+    groups = Counter(scope(name)[:depth] for name in names.values() for depth in range(1, len(scope(name)) + 1))
+    found: dict[int, tuple[str, ...]] = {}
+    for i in order:
+        own = scope(names[i])
+        # "conv1" next to "conv1/WithoutBiases" belongs to it.
+        beside = (*own, _SEPARATOR.split(names[i][:_LONGEST])[-1])
+        if groups[beside]:
+            own = beside
+        if not own:
+            arriving = [found[j] for j in before.get(i, ()) if j in found]
+            own = _common(arriving) if arriving else ()
+        found[i] = own
+    return found
+
+
+def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The longest scope that all begin with."""
+    first, last = min(scopes), max(scopes)
+    depth = 0
+    while depth < min(len(first), len(last)) and first[depth] == last[depth]:
+        depth += 1
+    return first[:depth]
+
+
+def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
+    """The tree of groups; one with fewer layers than ``MINIMUM``, and one that has all of the group around it, are left out."""
+    by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
+    for i, path in scopes.items():
+        for depth in range(1, len(path) + 1):
+            if path[:depth] not in by_scope:
+                made = by_scope[path[:depth]] = Group(_name(path[:depth]))
+                by_scope[path[: depth - 1]].groups.append(made)
+        by_scope[path].layers.append(i)
+    return _simplified(by_scope[()], is_outermost=True)
+
+
+def _name(path: Sequence[str]) -> str:
+    """The last part of a scope; a number says little without what it counts."""
+    return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
+
+
+def _joined(outer: str, inner: str) -> str:
+    """The name of a group in another one that has nothing else in it."""
+    last = outer.rpartition(".")[2]
+    return f"{outer}{inner.removeprefix(last)}" if inner.startswith(f"{last}.") else f"{outer}.{inner}"
+
+
+def _simplified(group: Group, is_outermost: bool = False) -> Group:
+    """Without groups that are too small or stand alone. The depth is limited by that of a scope."""
+    kept: list[Group] = []
+    layers = list(group.layers)
+    for inner in group.groups:
+        simple = _simplified(inner)
+        if simple.size < MINIMUM:
+            layers += simple.all_layers()
+        else:
+            kept.append(simple)
+    if len(kept) == 1 and not layers:
+        (only,) = kept
+        # A model in which everything is in "model" has no group of that name.
+        name = "" if is_outermost else _joined(group.name, only.name)
+        return Group(name, only.layers, only.groups)
+    return Group(group.name, layers, kept)
+
+
+def dissolve(group: Group, inner: Group) -> None:
+    """Put what is in one of the groups of ``group`` in its place."""
+    group.groups.remove(inner)
+    group.layers += inner.layers
+    for one in inner.groups:
+        one.name = _joined(inner.name, one.name)
+    group.groups += inner.groups

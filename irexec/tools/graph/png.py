@@ -1,0 +1,57 @@
+"""A drawing as an image: its SVG, rasterised by resvg (Rust), whose wheels need no further libraries, with the fonts of the system."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from irexec.errors import InputError, UnsupportedError
+from irexec.tools.graph.texts import PNG_SIDE
+from irexec.tools.image_files import Notify
+
+_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text x="1" y="15" font-family="sans-serif">MW</text></svg>'
+_EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'
+
+
+def load_resvg() -> Any:
+    """The package resvg_py.
+
+    Raises:
+        UnsupportedError: it is not installed.
+    """
+    try:
+        import resvg_py
+    except ImportError:
+        raise UnsupportedError("resvg-py is not installed, which makes images of graphs: pip install 'irexec[graph]'") from None
+    return resvg_py
+
+
+def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> bytes:
+    """The bytes of a .png.
+
+    Args:
+        svg: the document.
+        size: its width and height.
+        scale: pixels of the image for one of the document; it is made smaller where a side would have more than ``PNG_SIDE`` pixels.
+        notify: called with what the user might not expect.
+
+    Raises:
+        InputError: the image cannot be made.
+        UnsupportedError: resvg-py is not installed.
+    """
+    resvg = load_resvg()
+    largest = PNG_SIDE / max(size)
+    if scale > largest:
+        notify(f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an .svg has no limit")
+    try:
+        if resvg.svg_to_bytes(svg_string=_PROBE) == resvg.svg_to_bytes(svg_string=_EMPTY):
+            notify("no font is installed: the image has no texts")
+        return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=min(scale, largest)))
+    except ValueError as error:
+        raise InputError(f"the image cannot be made: {error}") from None
+
+
+def png_size(image: bytes) -> tuple[int, int]:
+    """Width and height of a .png."""
+    width, height = struct.unpack(">II", image[16:24])
+    return width, height

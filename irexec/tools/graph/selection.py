@@ -1,0 +1,129 @@
+"""Which part of a graph is drawn: what is near a layer, and what lies between tensors."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from irexec.errors import InputError
+from irexec.tools.graph.content import Content
+
+
+def find_layer(content: Content, key: str) -> int:
+    """The layer that ``key`` names: one of its tensors, its name, its name with ``:N`` or ``.N`` for an output, or its id.
+
+    A layer of a body may have the path of the body before its name: ``loop/body/add``. Layers outside of bodies come first.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    names = _names(content)
+    found = names.get(key)
+    for mark in (":", "."):
+        layer, dot, number = key.rpartition(mark)
+        if found is None and dot and number.isascii() and number.isdigit():
+            found = names.get(layer)
+            if found is not None and int(number) >= max(1, len(content.nodes[found].outputs)):
+                found = None
+    if found is None and key.isascii() and key.isdigit():
+        found = next((i for i, node in enumerate(content.nodes) if content.owners[i] is None and str(node.id) == key), None)
+    if found is not None:
+        return found
+    similar = difflib.get_close_matches(key[:200], list(names)[:50_000], 3)
+    offer = f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
+    raise InputError(f"there is no tensor or layer {key!r}{offer}")
+
+
+def _names(content: Content) -> dict[str, int]:
+    """Every layer by what it is called: tensor names come before names of layers, and outer layers before those of bodies."""
+    found: dict[str, int] = {}
+    order = sorted(range(len(content.nodes)), key=lambda i: content.owners[i] is not None)
+    for i in order:
+        for value in content.nodes[i].outputs:
+            for name in value.names:
+                found.setdefault(name, i)
+    for i in order:
+        found.setdefault(content.nodes[i].name, i)
+    for i in order:
+        found.setdefault(f"{content.lines[i].path}{content.nodes[i].name}", i)
+    return found
+
+
+Neighbours = Mapping[int, Collection[int]]
+
+
+def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, Neighbours]:
+    """For each layer with a box of its own those before it and those behind it.
+
+    Args:
+        into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for them.
+    """
+    before: dict[int, dict[int, None]] = defaultdict(dict)
+    behind: dict[int, dict[int, None]] = defaultdict(dict)
+    for edge in content.edges:
+        if edge.source not in into:
+            before[edge.target][edge.source] = None
+            behind[edge.source][edge.target] = None
+    return before, behind
+
+
+def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int]:
+    """The layers at most so many edges away from one of the layers, in any of the directions."""
+    found = set(starts)
+    edge = list(found)
+    for _ in range(hops):
+        edge = list(dict.fromkeys(j for i in edge for direction in directions for j in direction.get(i, ()) if j not in found))
+        if not edge:
+            break
+        found.update(edge)
+    return found
+
+
+def reached(starts: Iterable[int], direction: Neighbours) -> set[int]:
+    """The layers themselves and all that any number of edges leads to."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for j in direction.get(waiting.pop(), ()):
+            if j not in found:
+                found.add(j)
+                waiting.append(j)
+    return found
+
+
+def select(
+    content: Content, into: Mapping[int, int], *, around_keys: Sequence[str], hops: int, from_keys: Sequence[str], to_keys: Sequence[str]
+) -> set[int] | None:
+    """The layers with a box of their own that are drawn; None for all.
+
+    A layer that ``around_keys`` names is drawn with what is at most ``hops`` edges away; one of ``from_keys`` with what depends on it; one
+    of ``to_keys`` with what it depends on. With both, those are drawn that lie on a path from one of the first to one of the second.
+    With ``around_keys`` and one of the others as well, the layers near the first that the others select. Of a layer in
+    a body, its body is drawn alone.
+
+    Raises:
+        InputError: there is no layer of a name, or nothing is left.
+    """
+    if not (around_keys or from_keys or to_keys):
+        return None
+    before, behind = neighbours(content, into)
+    chosen: list[set[int]] = []
+    if around_keys:
+        chosen.append(around(_layers(content, into, around_keys), hops, before, behind))
+    if from_keys:
+        chosen.append(reached(_layers(content, into, from_keys), behind))
+    if to_keys:
+        chosen.append(reached(_layers(content, into, to_keys), before))
+    kept = set.intersection(*chosen)
+    if not kept:
+        if from_keys and to_keys and not around_keys:
+            raise InputError(f"no path leads from {' or '.join(map(repr, from_keys))} to {' or '.join(map(repr, to_keys))}")
+        raise InputError("no layer is near the one and between the others")
+    return kept
+
+
+def _layers(content: Content, into: Mapping[int, int], keys: Sequence[str]) -> list[int]:
+    """The layers of the keys; for a constant that is drawn in a layer, that layer."""
+    found = [find_layer(content, key) for key in keys]
+    return [into.get(i, i) for i in found]

@@ -1,0 +1,213 @@
+"""A drawing as SVG 1.1: shapes and texts with attributes of their own, which browsers, viewers and rasterisers read alike.
+
+There is no script, style sheet, foreign element or reference in it. What a reader sees where the pointer rests is a ``title``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from irexec.html import Html, element, joined
+from irexec.messages import cut
+from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
+from irexec.tools.graph.drawing import Drawing, Layer
+from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.placing import Placed, PlacedBox, PlacedLine, Point, place
+from irexec.tools.graph.texts import fitted, width
+
+_FONT = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
+_BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
+_FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
+_SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
+_LABEL_SIZE, _LONGEST_LABEL = 9.5, 190.0
+_LONGEST_TITLE = 400
+
+
+def svg(drawing: Drawing) -> str:
+    """The document.
+
+    Raises:
+        UnsupportedError: igraph is not installed.
+    """
+    return svg_and_size(drawing)[0]
+
+
+def svg_and_size(drawing: Drawing) -> tuple[str, tuple[float, float]]:
+    """The document, and its width and height in pixels; raises as ``svg``."""
+    placed = place(drawing)
+    legend, legend_height = _legend(drawing, placed.width)
+    width, height = max(placed.width, 200.0), placed.height + legend_height
+    name = drawing.name or "model"
+    content: list[object] = [
+        element("title", cut(name, _LONGEST_TITLE)),
+        element("rect", width=_n(width), height=_n(height), fill="#ffffff"),
+        element("g", [(Html("\n"), part) for part in _parts(drawing, placed)]),
+        element("g", legend, transform=f"translate(0 {_n(placed.height)})"),
+    ]
+    root = element(
+        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(width), height=_n(height), viewBox=f"0 0 {_n(width)} {_n(height)}",
+        font_family=_FONT, font_size=_n(TEXT), role="img",
+    )  # fmt: skip
+    return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (width, height)
+
+
+def _valid(text: str) -> str:
+    """Without the two code points that XML does not have; all others that it does not have are escaped before."""
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+
+
+def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
+    """Unfolded frames at the back, then lines, boxes, and the labels of the lines."""
+    frames = [one for one in placed.boxes if one.box is None]
+    boxes = [one for one in placed.boxes if one.box is not None]
+    yield from (_frame(drawing, one) for one in frames)
+    yield from _lines(placed.lines)
+    yield from (_box(drawing, one, one.box) for one in boxes if one.box is not None)
+    yield from _cut_ends(drawing, boxes)
+    yield from _labels(drawing, placed.lines)
+
+
+def _frame(drawing: Drawing, one: PlacedBox) -> Html:
+    frame = drawing.frames[~one.item]
+    depth = 0
+    while frame.parent is not None:
+        frame, depth = drawing.frames[frame.parent], depth + 1
+    rectangle = _rectangle(one, _FRAME_FILLS[depth % 2], "#a9b3bd", rx=8)
+    return element("g", rectangle, element("text", one.title, x=_n(one.x + 10), y=_n(one.y + 16), fill=_LABEL, font_weight="bold"))
+
+
+def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
+    family = FAMILIES.get(box.family)
+    fill, stroke = (family.fill, family.stroke) if family else (_BLOCK_FILL, _BLOCK_STROKE)
+    text = _tooltip(drawing.layers[one.item]) if one.item >= 0 else drawing.frames[~one.item].name
+    parts = [element("title", cut(text, _LONGEST_TITLE)), _rectangle(one, fill, stroke)]
+    if one.item < 0:
+        # Two edges below the box: there is more than one layer in it.
+        parts.insert(1, _rectangle(one, fill, stroke, shift=3))
+    if box.share:
+        parts.append(
+            element(
+                "rect",
+                x=_n(one.x + 1),
+                y=_n(one.y + one.height - 4),
+                width=_n(max(1, (one.width - 2) * box.share)),
+                height=3,
+                fill="#d5482f",
+            )
+        )
+    parts.append(element("text", box.title, x=_n(one.x + 8), y=_n(one.y + 14.5), font_size=_n(TITLE), font_weight="bold", fill="#15191e"))
+    for i, line in enumerate(box.lines):
+        parts.append(element("text", line, x=_n(one.x + 8), y=_n(one.y + 28 + 13 * i), fill="#2c343c" if i == 0 else "#56606b"))
+    right = one.x + one.width - 8 - (12 if box.severity else 0)
+    if box.badge:
+        parts.append(element("text", box.badge, x=_n(right), y=_n(one.y + 14), text_anchor="end", fill="#8f2714"))
+    if box.severity:
+        parts += _mark(one.x + one.width - 10, one.y + 10, box.severity)
+    return element("g", parts)
+
+
+def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
+    """Short dashed lines where edges lead to layers that are not drawn, with the name of the first."""
+    for one in boxes:
+        before, behind = drawing.cut.get(one.item, ((), ()))
+        for names, y, step in ((before, one.y, -14), (behind, one.y + one.height, 14)):
+            if names:
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                x = one.x + 14
+                text = fitted(names[0], _LABEL_SIZE, WIDTH - 40 - width(more, _LABEL_SIZE)) + more
+                yield element("path", d=f"M{_n(x)} {_n(y)}v{step}", stroke=_LINE, stroke_dasharray="3 3")
+                yield _label(text, x + 4, y + step + (6 if step < 0 else 0))
+
+
+def _mark(x: float, y: float, severity: str) -> list[Html]:
+    sign = "i" if severity == "info" else "!"
+    return [
+        element("circle", cx=_n(x), cy=_n(y), r=6.5, fill=_SEVERITIES[severity]),
+        element("text", sign, x=_n(x), y=_n(y + 3.5), text_anchor="middle", font_weight="bold", fill="#ffffff"),
+    ]
+
+
+def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:
+    return element(
+        "rect", x=_n(one.x + shift), y=_n(one.y + shift), width=_n(one.width), height=_n(one.height), rx=rx, fill=fill, stroke=stroke
+    )
+
+
+def _tooltip(layer: Layer) -> str:
+    line = layer.line
+    outputs = ", ".join(line.outputs)
+    findings = "".join(f"; {finding.code}: {finding.message}" for finding in layer.findings)
+    return f"{line.type} {line.path}{line.name}{f' -> {outputs}' if outputs else ''}{findings}"
+
+
+def _lines(lines: Iterable[PlacedLine]) -> Iterator[Html]:
+    for line in sorted(lines, key=lambda line: not line.straight):
+        end = line.points[-1]
+        colour = _FAR if line.straight else _LINE
+        arrow = f"M{_n(end[0] - 3.5)} {_n(end[1] - 6)}h7l-3.5 6z"
+        yield element("path", d=path(line.points), fill="none", stroke=colour, stroke_dasharray="5 4" if line.straight else None)
+        yield element("path", d=arrow, fill=colour)
+
+
+def path(points: Sequence[Point]) -> str:
+    """A curve through the points, vertical in each of them."""
+    x, y = points[0]
+    parts = [f"M{_n(x)} {_n(y)}"]
+    for next_x, next_y in points[1:]:
+        if abs(next_x - x) < 0.05:
+            parts.append(f"V{_n(next_y)}")
+        else:
+            middle = (y + next_y) / 2
+            parts.append(f"C{_n(x)} {_n(middle)} {_n(next_x)} {_n(middle)} {_n(next_x)} {_n(next_y)}")
+        x, y = next_x, next_y
+    return "".join(parts)
+
+
+def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[Html]:
+    """The type and shape of each tensor, once: below the box that it leaves, or above those that it reaches where several leave."""
+    outputs: dict[int | None, set[tuple[int, int]]] = {}
+    # What leaves an unfolded frame has its label where it leaves the layer in it.
+    listed = [
+        line for line in lines if line.link.source is not None and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
+    ]
+    for line in listed:
+        outputs.setdefault(line.link.source, set()).add(line.link.tensor)
+    done: set[tuple[Point, tuple[int, int]]] = set()
+    for line in listed:
+        text = drawing.tensor(*line.link.tensor)
+        at_end = line.straight or len(outputs[line.link.source]) > 1
+        x, y = line.points[-1] if at_end else line.points[0]
+        if text and ((x, y), line.link.tensor) not in done:
+            done.add(((x, y), line.link.tensor))
+            yield _label(fitted(text, _LABEL_SIZE, _LONGEST_LABEL), x + 5, y - 8 if at_end else y + 12)
+
+
+def _label(text: str, x: float, y: float) -> Html:
+    """A text on a white ground, so that lines that it crosses do not make it unreadable."""
+    ground = element(
+        "rect", x=_n(x - 1), y=_n(y - 8), width=_n(width(text, _LABEL_SIZE) * 0.95), height=10, fill="#ffffff", fill_opacity=0.75
+    )
+    return joined(ground, element("text", text, x=_n(x), y=_n(y), font_size=_LABEL_SIZE, fill=_LABEL))
+
+
+def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
+    """The colours that occur, in lines of at most ``space`` pixels, and the height of that."""
+    used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
+    parts: list[Html] = []
+    x, y = 14.0, 14.0
+    for family in FAMILIES.values():
+        if family.name not in used:
+            continue
+        needed = width(family.title, TEXT) + 30
+        if x > 14 and x + needed > max(space, 200.0):
+            x, y = 14.0, y + 18
+        parts.append(element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=family.fill, stroke=family.stroke))
+        parts.append(element("text", family.title, x=_n(x + 16), y=_n(y), fill=_LABEL))
+        x += needed
+    return parts, y + 12 if parts else 0.0
+
+
+def _n(value: float) -> str:
+    """A number with at most one digit behind the point."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

@@ -1,0 +1,47 @@
+"""Texts in boxes: how wide they are, and what is left of those that are too long."""
+
+from __future__ import annotations
+
+from irexec.messages import visible
+
+# Parts of the font's size, somewhat above those of common sans-serif fonts; a letter that is wider than expected still fits.
+_NARROW, _WIDE, _CAPITAL, _OTHER, _FULL = 0.34, 0.95, 0.73, 0.61, 1.05
+_OF = {
+    **dict.fromkeys(" !'()*,-./:;I[]`fijlrt{|}", _NARROW),
+    **dict.fromkeys("%@MWmw", _WIDE),
+    **dict.fromkeys("ABCDEFGHKLNOPQRSTUVXYZ&+<=>~", _CAPITAL),
+}
+_LONGEST = 1_000
+
+
+def width(text: str, size: float) -> float:
+    """About how wide a text is in a sans-serif font of that size, in the same unit."""
+    return size * sum(_OF.get(letter, _OTHER if letter < "\u0250" else _FULL) for letter in text)
+
+
+def fitted(text: str, size: float, space: float) -> str:
+    """The text, one visible line; where it is wider than ``space`` its end, which tells more, and with "/" in it nothing else."""
+    text = visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}{text[-_LONGEST // 2 :]}")
+    if width(text, size) <= space:
+        return text
+    part = 0 if "/" in text else 3
+    lo, hi = 0, len(text)
+    while lo < hi:
+        middle = (lo + hi + 1) // 2
+        lo, hi = (middle, hi) if width(_shortened(text, middle, part), size) <= space else (lo, middle - 1)
+    return _shortened(text, lo, part)
+
+
+def _shortened(text: str, count: int, part: int) -> str:
+    """``count`` characters of the text, one in ``part`` of them from its beginning; all from its end for 0."""
+    head = count // part if part else 0
+    return f"{text[:head]}…{text[len(text) - (count - head) :]}"
+
+
+def count(number: int, what: str) -> str:
+    """ "1 layer", "2,000 layers"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+PNG_SIDE = 16_000
+"""Pixels of a side of an image, at most."""

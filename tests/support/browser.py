@@ -1,0 +1,190 @@
+"""A headless Chromium over its debugging pipe, with nothing but the standard library; tests that need it skip where it is not installed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from select import select
+from typing import Any
+
+_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+)  # fmt: skip
+_PATIENCE = 60.0
+"""Seconds until a browser that does not answer fails the test."""
+
+
+def chromium() -> str | None:
+    """The path of Chromium or Chrome; None where neither is installed. IREXEC_CHROMIUM names another one."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return os.environ.get("IREXEC_CHROMIUM") or next((path for name in names if (path := shutil.which(name))), None)
+
+
+class BrowserError(AssertionError):
+    """The browser does not answer, or a script raised."""
+
+
+class Page:
+    """A tab.
+
+    Attributes:
+        problems: errors and warnings of the console, exceptions, and requests for anything but the page itself.
+    """
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self._reader, self._writer, self._buffer, self._number = reader, writer, b"", 0
+        self.problems: list[str] = []
+        self._events: list[str] = []
+        target = self._send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+
+    _session: str | None = None
+
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """A command of the DevTools protocol to this tab, and its result."""
+        return self._send(method, **parameters)
+
+    def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._writer, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise BrowserError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def _read(self) -> dict[str, Any]:
+        end = time.monotonic() + _PATIENCE
+        while b"\0" not in self._buffer:
+            if not select([self._reader], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise BrowserError("the browser does not answer")
+            part = os.read(self._reader, 1 << 20)
+            if not part:
+                raise BrowserError("the browser has ended")
+            self._buffer += part
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message = json.loads(text)
+        if "method" in message:
+            self._event(message["method"], message["params"])
+        return message
+
+    def _event(self, method: str, given: dict[str, Any]) -> None:
+        self._events.append(method)
+        if method == "Runtime.exceptionThrown":
+            details = given["exceptionDetails"]
+            self.problems.append(f"exception: {details.get('exception', {}).get('description') or details['text']}")
+        elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+            self.problems.append(f"console: {[one.get('value', one.get('description')) for one in given['args']]}")
+        elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.problems.append(f"log: {given['entry']['text']}")
+        elif method == "Network.requestWillBeSent" and not given["request"]["url"].startswith(("file:", "data:", "blob:", "about:")):
+            self.problems.append(f"request: {given['request']['url']}")
+
+    def open(
+        self, path: Path, width: int = 1200, height: int = 800, *, scale: float = 1, is_phone: bool = False, is_dark: bool = False
+    ) -> None:
+        """Show a file in a window of that size and wait until it is loaded."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone)
+        self.send("Emulation.setTouchEmulationEnabled", enabled=is_phone)
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
+        self._events.clear()
+        self.send("Page.navigate", url=path.resolve().as_uri())
+        while "Page.loadEventFired" not in self._events:
+            self._read()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until what is to be drawn is drawn."""
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(1)))))")
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression in the page; of a promise what it gives."""
+        found = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in found:
+            raise BrowserError(found["exceptionDetails"]["exception"].get("description", "an exception"))
+        return found["result"].get("value")
+
+    def click(self, x: float, y: float, count: int = 1) -> None:
+        """Click with the mouse; ``count`` 2 is a double click."""
+        for number in range(1, count + 1):
+            for type in ("mousePressed", "mouseReleased"):
+                self.send("Input.dispatchMouseEvent", type=type, x=x, y=y, button="left", clickCount=number)
+        self.settle()
+
+    def drag(self, x: float, y: float, to_x: float, to_y: float) -> None:
+        """Drag with the mouse."""
+        self.send("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", clickCount=1)
+        for part in range(1, 6):
+            at = {"x": x + (to_x - x) * part / 5, "y": y + (to_y - y) * part / 5}
+            self.send("Input.dispatchMouseEvent", type="mouseMoved", button="left", buttons=1, **at)
+        self.send("Input.dispatchMouseEvent", type="mouseReleased", x=to_x, y=to_y, button="left", clickCount=1)
+        self.settle()
+
+    def touch(self, *fingers: list[tuple[float, float]]) -> None:
+        """Move fingers, each along its points."""
+        for step, points in enumerate(zip(*fingers, strict=True)):
+            touches = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(points)]
+            self.send("Input.dispatchTouchEvent", type="touchMove" if step else "touchStart", touchPoints=touches)
+        self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.settle()
+
+    def key(self, name: str, modifiers: int = 0) -> None:
+        """Press a key by its name in DOM: "Enter", "ArrowDown", "a"; modifiers as the protocol counts them (8 is Shift)."""
+        text = {"Enter": "\r"}.get(name, name if len(name) == 1 else "")
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, modifiers=modifiers, **({"text": text} if text else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, modifiers=modifiers)
+        self.settle()
+
+    def type(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.send("Input.insertText", text=text)
+        self.settle()
+
+    def screenshot(self, path: Path) -> None:
+        """Write what is seen to a .png."""
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
+
+    def pdf(self) -> bytes:
+        """The page as it is printed."""
+        return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
+
+
+@contextmanager
+def browser() -> Iterator[Page]:
+    """A browser with one tab, which ends with the block."""
+    path = chromium()
+    assert path is not None
+    (to_browser, write), (read, from_browser) = os.pipe(), os.pipe()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        words = [path, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        # The browser has the pipe as its files 3 and 4.
+        shell = ["sh", "-c", f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"', "sh", *words]
+        process = subprocess.Popen(shell, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        try:
+            yield Page(read, write)
+        finally:
+            os.close(write)
+            os.close(read)
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
