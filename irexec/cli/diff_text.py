@@ -118,7 +118,8 @@ def value_text(values: ValueChange) -> str:
         parts.append(f"relative norm {render.number(values.relative)}")
     if values.not_finite:
         parts.append(f"{values.not_finite:,} with NaN or infinity")
-    return f"values{' (decompressed)' if values.decompressed else ''}: {', '.join(parts)}"
+    note = " (transposed)" if values.transposed else " (decompressed)" if values.decompressed else ""
+    return f"values{note}: {', '.join(parts)}"
 
 
 def _group(layers: Sequence[LayerDiff]) -> Iterator[Line]:

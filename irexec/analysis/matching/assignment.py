@@ -14,6 +14,8 @@ _ORDER = 0.5
 """What a candidate scores: for an equal name, equal tensor names, a layer of its name that is unpaired on the other side, equal contents or
 attributes, edges of which all lead to pairs (each that leads elsewhere counts against one), and the same position among Parameters or
 Results."""
+_OTHER_PORT = 0.5
+"""What an edge to a pair counts if it arrives at another input there; 1 at the same one."""
 _MOST_USES = 32
 """Readers of a layer that are looked at for its score."""
 
@@ -96,37 +98,36 @@ class Assignment:
         return order + (_DEFINITION if a.definition[i] == b.definition[j] else 0.0)
 
     def edges(self, i: int, j: int) -> float:
-        """From -1 to 1: the part of all edges that lead to pairs at the same ports, less the part that leads elsewhere."""
-        good, bad, total = self._source_edges(i, j)
-        more_good, more_bad, more = self._use_edges(i, j)
-        return (good + more_good - bad - more_bad) / max(1, total + more)
+        """From -1 to 1: the part of all edges that lead to pairs, less the part that leads elsewhere; at other ports they count half."""
+        agreed, total = self._source_edges(i, j)
+        more_agreed, more = self._use_edges(i, j)
+        return (agreed + more_agreed) / max(1, total + more)
 
-    def _source_edges(self, i: int, j: int) -> tuple[int, int, int]:
+    def _source_edges(self, i: int, j: int) -> tuple[float, int]:
         mine, theirs = self.a.sources[i], self.b.sources[j]
-        good = bad = 0
+        agreed = 0.0
         for one, other in zip(mine, theirs, strict=False):
             if one is None or other is None:
                 continue
             partner = self.to_b[one[0]]
             if partner == other[0] and one[1] == other[1]:
-                good += 1
+                agreed += 1
+            elif partner >= 0 and (partner, one[1]) in theirs:
+                agreed += _OTHER_PORT
             elif partner >= 0 or self.to_a[other[0]] >= 0:
-                bad += 1
-        return good, bad, max(len(mine), len(theirs))
+                agreed -= 1
+        return agreed, max(len(mine), len(theirs))
 
-    def _use_edges(self, i: int, j: int) -> tuple[int, int, int]:
+    def _use_edges(self, i: int, j: int) -> tuple[float, int]:
         mine, theirs = self.a.uses[i], self.b.uses[j]
-        good = bad = 0
+        agreed = 0.0
         for output, port, user in mine[:_MOST_USES]:
             partner = self.to_b[user]
-            if partner < 0:
-                continue
-            sources = self.b.sources[partner]
-            if port < len(sources) and sources[port] == (j, output):
-                good += 1
-            else:
-                bad += 1
-        return good, bad, min(_MOST_USES, max(len(mine), len(theirs)))
+            if partner >= 0:
+                sources = self.b.sources[partner]
+                is_same = port < len(sources) and sources[port] == (j, output)
+                agreed += 1 if is_same else _OTHER_PORT if (j, output) in sources else -1
+        return agreed, min(_MOST_USES, max(len(mine), len(theirs)))
 
 
 def _unique(keys: Sequence[int], partners: Sequence[int]) -> dict[int, int]:

@@ -51,9 +51,9 @@ def _pair_unique(state: Assignment, numbers: Numbers) -> None:
     a, b = state.keys_a, state.keys_b
     for fields, reason in (
         (("up", "down", "name"), "name and structure"),
-        (("up", "name"), "name and structure"),
+        (("up", "inner", "name"), "name and structure"),
         (("down", "name"), "name and structure"),
-        (("up", "tensors"), "name and structure"),
+        (("up", "inner", "tensors"), "name and structure"),
         (("down", "tensors"), "name and structure"),
         (("up", "down", "computed"), "structure"),
         (("around", "neighbours"), "name and structure"),

@@ -113,7 +113,8 @@ class GraphDiff:
             following += [change for change in changes if change.kind in ("shapes", "types")]
             changes = [change for change in changes if change.kind not in ("shapes", "types")]
             roots, is_cause = self._outer[pair.b], False
-        if following and not is_cause and not roots and not self._depends_on_values(pair):
+        passed = _merged([self._roots[node] for node, _ in edges.through])
+        if following and not is_cause and not roots and not passed and not self._depends_on_values(pair):
             changes += following
             following, is_cause = [], True
         own: Roots = ()
@@ -121,7 +122,7 @@ class GraphDiff:
             layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
             index = self._found.add(layer, (*self._place, self._places[pair.a]))
             own = (index,) if is_cause else ()
-        tainted = self._tainted(pair)
+        tainted = _merged([passed, self._tainted(pair)])
         self._roots[pair.b] = _merged([own, inside, tainted] if own or inside else [tainted, roots])
         causes = own or roots or tainted
         self._found.following += [Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following]

@@ -29,7 +29,7 @@ def _key(layer: LayerDiff) -> Hashable:
 
 
 def _change(change: Change) -> Hashable:
-    return (change.kind, "", "", "") if change.values is not None else (change.kind, change.what, change.a, change.b)
+    return (change.kind, change.values.transposed, "", "") if change.values is not None else (change.kind, change.what, change.a, change.b)
 
 
 def total(changes: Sequence[ValueChange]) -> ValueChange:
@@ -43,4 +43,5 @@ def total(changes: Sequence[ValueChange]) -> ValueChange:
         relative=max(relative, key=lambda value: (math.isinf(value), value)) if relative else None,
         not_finite=sum(change.not_finite for change in changes),
         decompressed=any(change.decompressed for change in changes),
+        transposed=all(change.transposed for change in changes),
     )

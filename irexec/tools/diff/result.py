@@ -66,6 +66,7 @@ class ValueChange:
         relative: the Euclidean norm of all finite differences, divided by that of the values in A; infinite where only that is 0.
         not_finite: how many are NaN or infinite on one side and not the same on the other.
         decompressed: whether one side stores it in another type, from which layers compute the values.
+        transposed: whether B has the transposed matrix, of as many rows as columns.
     """
 
     elements: int
@@ -74,6 +75,7 @@ class ValueChange:
     relative: float | None
     not_finite: int = 0
     decompressed: bool = False
+    transposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -87,7 +88,9 @@ def _same_values(a: Constant, b: Constant) -> bool:
     """Whether the bytes are equal, in whatever shape, or those of the transposed matrix."""
     if a.element != b.element:
         return False
-    return (a.size == b.size and bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))) or is_transposed(a, b)
+    if a.shape != b.shape and is_transposed(a, b):
+        return True
+    return a.size == b.size and bool(np.array_equal(a.raw[: a.size], b.raw[: b.size]))
 
 
 def is_transposed(a: Constant, b: Constant) -> bool:
@@ -110,6 +113,7 @@ def _compared(one: Constant, other: Constant, read: ReadAs | None) -> ValueChang
     if (one.element.kind == "float") != (other.element.kind == "float"):
         return None
     found = _statistics(constant_blocks(one), constant_blocks(other), one.count, decompressed=False)
+    found = replace(found, transposed=is_transposed(one, other))
     # The same type with other bytes and no other value: signs of zero or bits of NaN.
     return found if found.changed or one.element == other.element else None
 
