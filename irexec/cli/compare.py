@@ -96,7 +96,7 @@ def compare(
     request = CompareOptions(shapes=shapes_by_input(shapes, "--shape"), metric=metric, **options)
     sources = [parse_input_source(text) for text in inputs]
     with progress_bar(f"comparing {a}", 1.0) as advance:
-        found = compare_models(a, b, sources, request, notify=render.note_line, advance=advance)
+        found = compare_models(a, b, None, request, sources=sources, notify=render.note_line, advance=advance)
     if as_json:
         render.as_json(found.as_dict())
     else:
@@ -150,8 +150,17 @@ def _show_rows(rows: Sequence[TensorRow]) -> None:
 
 
 def _name(row: TensorRow) -> str:
+    path, _, own = row.b.tensor.rpartition("/") if _is_inside(row) else ("", "", row.b.tensor)
+    name = f"{own} in {path}" if path else own
+    if row.agreement.agrees:
+        return name
     where = [*([f"run {row.run}"] if row.run > 1 else []), *(f"iteration {i}" for i in row.iteration)]
-    return f"{row.b.tensor} ({', '.join(where)})" if where else row.b.tensor
+    return f"{own} ({', '.join(where)}){f' in {path}' if path else ''}" if where else name
+
+
+def _is_inside(row: TensorRow) -> bool:
+    """Whether a tensor is inside a body."""
+    return bool(row.iteration) or any(f"/{body}/" in row.b.name for body in ("body", "then_body", "else_body"))
 
 
 def _decibels(row: TensorRow) -> str | None:

@@ -36,7 +36,7 @@ def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tup
     if not differing:
         return None, ()
     by_value = {found.value: found for found in rows.found}
-    ancestors = Ancestors(by_value, _assigned(context.b))
+    ancestors = Ancestors(by_value, context.b.model)
     first = min(differing, key=lambda found: found.order)
     independent = differing if context.isolates else [found for found in differing if _is_independent(found, by_value, ancestors)]
     layers = {found.value.node: layer(found.value, found.path) for found in sorted(independent, key=lambda found: found.order)}
@@ -46,32 +46,32 @@ def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tup
 def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> bool:
     """Whether all that a tensor is computed from agrees, in the run in which it first differs."""
     sources = [by_value[value] for value in ancestors.of(found.value)[0]]
-    return all(source.row.agreement.agrees or source.order > found.order for source in sources)
+    return all(source.row.agreement.agrees or source.order >= found.order for source in sources)
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
     constant = _constant_layers(context.b)
     between = []
     for node in ancestors.of(first.value)[1]:
-        one = _suspect(node.outputs[0], first.path, by_value, context)
+        one = _suspect(node.outputs[0], first, by_value, context)
         if node not in constant or one.attributes or any(row.agrees is False for row in one.inputs):
             between.append(one)
     return Divergence(
         row=first.row,
-        suspect=_suspect(first.value, first.path, by_value, context),
+        suspect=_suspect(first.value, first, by_value, context),
         between=tuple(between),
         begins=None if context.isolates else _begin(first, by_value, ancestors),
     )
 
 
-def _suspect(value: Value, path: str, by_value: Mapping[Value, Found], context: Context) -> Suspect:
+def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: Context) -> Suspect:
     node = value.node
     of_a = context.pairs.layer_of_a(node)
-    inputs = (_input(i, source, of_a, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
-    return Suspect(layer(value, path), tuple(inputs), _attributes(of_a, node))
+    inputs = (_input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
+    return Suspect(layer(value, first.path), tuple(inputs), _attributes(of_a, node))
 
 
-def _input(i: int, value: Value, of_a: Node | None, by_value: Mapping[Value, Found], context: Context) -> InputRow:
+def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context) -> InputRow:
     """What arrives at an input of the layer, against what arrives there in A."""
     name = tensor_name(value)
     source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
@@ -82,12 +82,16 @@ def _input(i: int, value: Value, of_a: Node | None, by_value: Mapping[Value, Fou
     if source is not None and partner is not None and partner is not source:
         return InputRow(i, name, False, f"A reads {tensor_name(source)!r} here")
     if value.node.type == "Parameter":
-        return InputRow(i, name, True, "an input of the model")
+        # That of a body is given what is compared outside of it.
+        return InputRow(i, name, None if first.path else True, "an input of the body" if first.path else "an input of the model")
     if context.isolates and partner is not None:
         return InputRow(i, name, True, "as in A")
     found = by_value.get(value)
     if found is None:
         return InputRow(i, name, None, "")
+    if found.order > first.order:
+        # It differs only later: in another run or iteration.
+        return InputRow(i, name, True, "")
     return InputRow(i, name, found.row.agreement.agrees, found.row.agreement.message)
 
 
@@ -120,11 +124,22 @@ def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, st
 def _constant_layers(b: ModelSide) -> set[Node]:
     """The layers that are computed from Constants alone."""
     found: set[Node] = set()
-    for node in b.order:
+    inside = (inner for node in b.order for body in node.bodies.values() for inner in body.graph.walk())
+    for node in (*b.order, *inside):
         sources = [value.node for value in node.inputs if value is not None]
         if node.type == "Constant" or (sources and all(source in found for source in sources)):
             found.add(node)
     return found
+
+
+_GROWTH = 1000.0
+"""How much a difference may grow from one layer to another so that the first counts as the reason: more than that is rounding."""
+
+
+def _matters(found: Found, first: Found) -> bool:
+    """Whether the difference of a tensor may be the reason of that of another one."""
+    agreement = found.row.agreement
+    return not agreement.equal and (agreement.relative or 0.0) * _GROWTH >= (first.row.agreement.relative or 0.0)
 
 
 def _begin(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> Layer | None:
@@ -133,16 +148,8 @@ def _begin(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) 
     seen = {first.value}
     while True:
         sources = [by_value[value] for value in ancestors.of(current.value)[0]]
-        earlier = [found for found in sources if not found.row.agreement.equal and found.value not in seen and found.order < current.order]
+        earlier = [found for found in sources if found.value not in seen and found.order < current.order and _matters(found, first)]
         if not earlier:
             return None if current is first else layer(current.value, current.path)
         current = max(earlier, key=lambda found: found.row.agreement.relative or 0.0)
         seen.add(current.value)
-
-
-def _assigned(b: ModelSide) -> dict[str, list[Value]]:
-    found: dict[str, list[Value]] = {}
-    for node in b.order:
-        if node.type == "Assign":
-            found.setdefault(node.attributes.get("variable_id", ""), []).extend(value for value in node.inputs if value is not None)
-    return found

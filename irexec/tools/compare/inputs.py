@@ -106,7 +106,7 @@ def _merged(port: Port, other: Port | None) -> Port:
 
 
 def random_or_given(
-    inputs: Inputs, sources: Sequence[InputSource], options: CompareOptions, count: int, notify: Notify, given: Given | None = None
+    inputs: Inputs, sources: Sequence[InputSource], options: CompareOptions, count: int, notify: Notify, given: Sequence[Given]
 ) -> None:
     """Add the inputs of so many runs; random ones differ from run to run.
 
@@ -116,11 +116,11 @@ def random_or_given(
         options: with the seed.
         count: of runs.
         notify: takes what the user might not expect.
-        given: arrays by the names of inputs that need no source.
+        given: arrays by the names of inputs that need no source, for each run, or for all.
     """
     ports = inputs.ports()
-    known = {find_port(ports, name).name: array for name, array in (given or {}).items()}
     for run in range(count):
+        known = {find_port(ports, name).name: np.asarray(array) for name, array in given[min(run, len(given) - 1)].items()}
         quiet = notify if run == 0 else lambda text: None
         left = [port for port in ports if port.name not in known]
         # Every run of random inputs has a seed of its own.

@@ -28,5 +28,10 @@ def notes_on(
         yield f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: fused layers are the reason"
     if results and all(row.agreement.agrees for row in results) and not all(observed.values()):
         yield "the results agree: the difference does not reach any of them"
+    for found in rows.found:
+        inner = [other for other in rows.found if other.path.startswith(f"{found.value.node.name}/")] if found.value.node.bodies else []
+        if inner and not found.row.agreement.agrees and all(other.row.agreement.agrees for other in inner):
+            yield f"the tensors inside {found.value.node.name!r} agree when they are observed, and what it gives when they are not differs"
+            break
     if runs > 1:
         yield f"{runs} runs, one after the other: state goes from run to run"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
@@ -10,7 +10,10 @@ from irexec.errors import InputError
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, tensor_name
+from irexec.tools.compare.exposed import Inner
+from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered, tensor_name
+
+Levels = tuple[tuple[Node, str], ...]
 
 
 @dataclass(frozen=True)
@@ -22,27 +25,37 @@ class TensorPair:
     how: str
 
 
+@dataclass(frozen=True)
+class InnerPair:
+    """A tensor inside bodies of B and the same of A."""
+
+    a: Inner
+    b: Inner
+    how: str
+
+
 @dataclass
 class Pairs:
     """The pairs of one comparison.
 
     Attributes:
         tensors: those to compare, in the order in which B computes them.
+        inner: those inside bodies.
         by_b: for every value of B, Parameters and Constants included, the value of A.
+        layers: for layers of B those of A, bodies included.
         uncompared: what has no partner.
-        matching: of the graphs; None where A is recorded.
     """
 
     tensors: list[TensorPair] = field(default_factory=list)
+    inner: list[InnerPair] = field(default_factory=list)
     by_b: dict[Value, Value] = field(default_factory=dict)
+    layers: dict[Node, Node] = field(default_factory=dict)
     uncompared: list[Uncompared] = field(default_factory=list)
-    matching: Matching | None = None
 
     def layer_of_a(self, node: Node) -> Node | None:
         """The layer of A that is this one of B."""
-        found = self.matching.in_a(node) if self.matching else None
-        if found is not None or not node.outputs:
-            return found
+        if node in self.layers:
+            return self.layers[node]
         value = next((self.by_b[value] for value in node.outputs if value in self.by_b), None)
         return None if value is None else value.node
 
@@ -54,23 +67,67 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
         InputError: a tensor of ``maps`` does not exist, or is given twice.
     """
     if a.model is b.model:
-        values = [value for node in b.order for value in node.outputs]
-        found = Pairs(by_b={value: value for value in values}, matching=None)
+        found = Pairs(by_b={value: value for node in b.model.walk() for value in node.outputs})
+        found.layers = {node: node for node in b.model.walk()}
         found.tensors = [TensorPair(value, value, "same model") for value in computed(b.order)]
+        found.inner = [InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())]
         return found
     matching = match_graphs(a.model, b.model)
     how = {pair.b: pair.reason for pair in value_pairs(matching)}
     by_b = {pair.b: pair.a for pair in value_pairs(matching)}
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
-    found = Pairs(by_b=by_b, matching=matching)
+    found = Pairs(by_b=by_b, layers={pair.b: pair.a for pair in matching.pairs})
     found.tensors = [TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b]
     matched = set(by_b.values())
     found.uncompared = [
         *_without("A", (value for value in computed(a.order) if value not in matched), "only A has it"),
         *_without("B", (value for value in computed(b.order) if value not in by_b), "only B has it"),
     ]
+    _pair_bodies(matching, (), (), found)
     return found
+
+
+def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:
+    """Add the pairs of the bodies of paired layers."""
+    for (node, name), inner in matching.bodies.items():
+        other = matching.in_b(node)
+        if other is None:
+            continue
+        own_a, own_b = (*levels_a, (node, name)), (*levels_b, (other, name))
+        pairs = {pair.b: pair for pair in value_pairs(inner)}
+        found.by_b |= {pair.b: pair.a for pair in pairs.values()}
+        found.layers |= {pair.b: pair.a for pair in inner.pairs}
+        for value in computed(ordered(inner.b)):
+            if value in pairs:
+                found.inner.append(InnerPair(Inner(pairs[value].a, own_a), Inner(value, own_b), pairs[value].reason))
+            else:
+                found.uncompared.append(
+                    Uncompared("B", f"{Inner(value, own_b).path}{tensor_name(value)}", value.node.type, "only B has it")
+                )
+        partners = {pair.a for pair in pairs.values()}
+        for value in computed(ordered(inner.a)):
+            if value not in partners:
+                found.uncompared.append(
+                    Uncompared("A", f"{Inner(value, own_a).path}{tensor_name(value)}", value.node.type, "only A has it")
+                )
+        _pair_bodies(inner, own_a, own_b, found)
+
+
+def inner_uncompared(side: str, tensor: Inner, reason: str) -> Uncompared:
+    """A tensor inside bodies that is not compared."""
+    return Uncompared(side, f"{tensor.path}{tensor_name(tensor.value)}", tensor.value.node.type, reason)
+
+
+def _inner_tensors(order: Sequence[Node], levels: Levels) -> Iterator[Inner]:
+    """The tensors of all bodies."""
+    for node in order:
+        for name, body in node.bodies.items():
+            inside = (*levels, (node, name))
+            nodes = ordered(body.graph)
+            for value in computed(nodes):
+                yield Inner(value, inside)
+            yield from _inner_tensors(nodes, inside)
 
 
 def _map(by_b: dict[Value, Value], how: dict[Value, str], one: Value, other: Value) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from irexec.dtypes.elements import Element
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.tools.agreement import Agreement, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
-from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.sides import tensor_name
+from irexec.tools.compare.pairs import InnerPair, TensorPair
+from irexec.tools.compare.sides import ordered, tensor_name
 from irexec.tools.compare.tolerances import Tolerances
 
 ElementOf = Callable[[Value], Element | None]
@@ -21,22 +21,37 @@ ElementOf = Callable[[Value], Element | None]
 def layer(value: Value, path: str = "") -> Layer:
     """The layer of a value, as it is reported."""
     node = value.node
-    return Layer(f"{path}{node.name}", node.type, node.id, node.line, tensor_name(value))
+    return Layer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{tensor_name(value)}")
 
 
 @dataclass(frozen=True)
 class Found:
-    """A row with the value of B that it is about, and its position: rows in their order are those that B computes one after the other."""
+    """A row with the value of B that it is about.
+
+    Attributes:
+        row, value: these.
+        places: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
+        path: of the bodies.
+    """
 
     row: TensorRow
     value: Value
-    position: tuple[int, ...]
+    places: tuple[int, ...]
     path: str = ""
 
     @property
+    def position(self) -> tuple[int, ...]:
+        """What sorts rows as B computes them, those of a body in front of the layer that has it."""
+        *outer, own = self.places
+        return (*(part for place in outer for part in (place, -1)), own, self.value.index)
+
+    @property
     def order(self) -> tuple[int, ...]:
-        """What sorts rows by the time at which their difference comes to be."""
-        return (self.row.run, *self.position)
+        """What sorts rows by the time at which their difference comes to be: by run, and in a loop by iteration."""
+        *outer, own = self.places
+        iterations = (*self.row.iteration, *([0] * len(outer)))
+        inside = (part for place, iteration in zip(outer, iterations, strict=False) for part in (place, -1, iteration))
+        return (self.row.run, *inside, own, self.value.index)
 
 
 class Rows:
@@ -45,35 +60,73 @@ class Rows:
     Args:
         tolerances: of pairs.
         a_element, b_element: the element types of values.
-        position: for each layer of B its position in topological order.
+        position: for each layer of B, those of bodies included, its position in the topological order of its graph.
     """
 
-    def __init__(self, tolerances: Tolerances, a_element: ElementOf, b_element: ElementOf, position: dict[Node, int]) -> None:
+    def __init__(self, tolerances: Tolerances, a_element: ElementOf, b_element: ElementOf, position: Mapping[Node, int]) -> None:
         self._tolerances, self._a_element, self._b_element = tolerances, a_element, b_element
         self._position = position
         self.found: list[Found] = []
 
-    def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
-        """The row of a pair: of the first run in which it differs, else of the one with the largest difference."""
-        row = self.row(pair, a, b)
-        self.found.append(Found(row, pair.b, (self._position[pair.b.node], pair.b.index)))
-        return row
+    def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> None:
+        """Add the row of a pair: of the first run in which it differs, else of the one with the largest difference."""
+        self.found.append(Found(self.row(pair, a, b), pair.b, (self._position[pair.b.node],)))
 
     def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
         """The row of a pair that is not one of all."""
-        agreements = [self.agreement(pair, *arrays) for arrays in zip(a, b, strict=True)]
+        agreements = [self._agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
         return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1)
 
-    def agreement(self, pair: TensorPair, a: np.ndarray, b: np.ndarray) -> Agreement:
+    def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
+        """Add the row of a tensor inside bodies, whose arrays have one axis for each body in front; False if no iteration gave it."""
+        depth = len(pair.b.levels)
+        found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
+        for run, (one, other) in enumerate(zip(a, b, strict=True)):
+            common = tuple(map(min, one.shape[:depth], other.shape[:depth]))
+            for index in np.ndindex(common):
+                found.append((run, index, self._agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index]))
+                if not found[-1][2].agrees:
+                    break
+            else:
+                if one.shape[:depth] != other.shape[:depth]:
+                    text = f"B computes it {_times(other.shape[:depth])}, A {_times(one.shape[:depth])}"
+                    found.append((run, common, Agreement(tensor_name(pair.b.value), False, None, text), other))
+            if found and not found[-1][2].agrees:
+                break
+        if not found:
+            return False
+        place, agreement = worst([one[2] for one in found])
+        run, index, _, array = found[place]
+        loops = tuple(i for i, (node, _) in zip(index, pair.b.levels, strict=True) if len(node.bodies) == 1)
+        a_layer, b_layer = layer(pair.a.value, pair.a.path), layer(pair.b.value, pair.b.path)
+        row = TensorRow(a_layer, b_layer, pair.how, type_name(array), array.shape, agreement, run + 1, loops)
+        places = (*(self._position[node] for node, _ in pair.b.levels), self._position[pair.b.value.node])
+        self.found.append(Found(row, pair.b.value, places, pair.b.path))
+        return True
+
+    def _agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
         """Of two arrays."""
-        elements = [self._b_element(pair.b), *([self._a_element(pair.a)] if isinstance(pair.a, Value) else [])]
-        return agreement_of(tensor_name(pair.b), b, a, self._tolerances.of(*elements), "A")
+        elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
+        return agreement_of(tensor_name(other), b, a, self._tolerances.of(*elements), "A")
 
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""
         self.found.sort(key=lambda found: found.position)
+
+
+def _times(counts: Sequence[int]) -> str:
+    return f"{int(np.prod(counts))} times"
+
+
+def positions(order: Sequence[Node]) -> dict[Node, int]:
+    """For each layer, those of bodies included, its position in the topological order of its graph."""
+    found = {node: i for i, node in enumerate(order)}
+    for node in order:
+        for body in node.bodies.values():
+            found |= positions(ordered(body.graph))
+    return found
 
 
 def worst(agreements: Sequence[Agreement]) -> tuple[int, Agreement]:
@@ -95,31 +148,60 @@ class Ancestors:
 
     Args:
         compared: the values of B that are compared.
-        assigned: for each variable the values that are assigned to it: what a ReadValue gives in later runs.
+        graph: B.
     """
 
-    def __init__(self, compared: Iterable[Value], assigned: dict[str, list[Value]]) -> None:
-        self._compared, self._assigned = set(compared), assigned
+    def __init__(self, compared: Iterable[Value], graph: Graph) -> None:
+        self._compared = set(compared)
+        self._assigned: dict[str, list[Value]] = {}
+        self._bodies: dict[Node, tuple[Node, Body]] = {}
+        for node in graph.walk():
+            if node.type == "Assign":
+                self._assigned.setdefault(node.attributes.get("variable_id", ""), []).extend(_sources(node))
+            for body in node.bodies.values():
+                self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
 
     def of(self, value: Value) -> tuple[list[Value], list[Node]]:
         """The compared tensors, and the layers between, whose tensors are not compared."""
         found: dict[Value, None] = {}
         between: dict[Node, None] = {}
-        waiting = self._sources(value.node)[::-1]
-        seen: set[Node] = set()
+        waiting = self._read(value)[::-1]
+        seen: set[Value] = set()
         while waiting:
             source = waiting.pop()
             if source in self._compared:
                 found[source] = None
-            elif source.node not in seen:
-                seen.add(source.node)
+            elif source not in seen:
+                seen.add(source)
                 if source.node.type not in ("Parameter", "Constant"):
                     between[source.node] = None
-                    waiting += self._sources(source.node)[::-1]
+                waiting += self._read(source)[::-1]
         return list(found), list(between)
 
-    def _sources(self, node: Node) -> list[Value]:
-        sources = [value for value in node.inputs if value is not None]
+    def _read(self, value: Value) -> list[Value]:
+        """What a value is computed from: of a layer with bodies what they give, of their Parameters what they are given."""
+        node = value.node
+        if node in self._bodies:
+            return self._given(node)
+        sources = _sources(node)
         if node.type == "ReadValue":
             sources += self._assigned.get(node.attributes.get("variable_id", ""), [])
+        for body in node.bodies.values():
+            results = {result.id: result for result in body.graph.results}
+            inner = [e.internal for e in body.port_maps if e.kind == "output" and node.output_index(e.external) == value.index]
+            sources += [source for number in inner if number in results for source in _sources(results[number])]
         return sources
+
+    def _given(self, parameter: Node) -> list[Value]:
+        """What a Parameter of a body is given: an input of the layer, and what the iteration before leaves."""
+        node, body = self._bodies[parameter]
+        inputs = [node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id]
+        found = [node.inputs[i] for i in inputs if i is not None and i < len(node.inputs)]
+        results = {result.id: result for result in body.graph.results}
+        left = [edge.source for edge in body.back_edges if edge.target == parameter.id]
+        found += [source for number in left if number in results for source in _sources(results[number])]
+        return [value for value in found if value is not None]
+
+
+def _sources(node: Node) -> list[Value]:
+    return [value for value in node.inputs if value is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -15,16 +15,17 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.tools.compare.bodies import Facts, add_inner
 from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
 from irexec.tools.compare.divergence import describe_first
-from irexec.tools.compare.inputs import Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
+from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.notes import notes_on
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
-from irexec.tools.compare.rows import Rows
+from irexec.tools.compare.rows import Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side, tensor_name
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.image_files import Notify
@@ -44,9 +45,10 @@ _UNKNOWN = 1 << 20
 def compare(
     a: str | Path | Model,
     b: str | Path | Model | None = None,
-    sources: Sequence[InputSource] = (),
+    inputs: Given | Sequence[Given] | None = None,
     options: CompareOptions | None = None,
     *,
+    sources: Sequence[InputSource] = (),
     notify: Notify = lambda text: None,
     advance: Advance = lambda part: None,
 ) -> Comparison:
@@ -55,8 +57,10 @@ def compare(
     Args:
         a: the reference: a model, the path of one, of a .npz, or of a folder that ``infer --dump-layers`` wrote.
         b: a model or the path of one; the same as ``a`` unless given.
-        sources: where inputs come from; random ones without any.
+        inputs: arrays by the names of inputs, those of A or else of B; of several runs one mapping for each. What is not given comes
+            from ``sources``.
         options: how they are run and compared.
+        sources: where other inputs come from; random ones without any.
         notify: takes what the user might not expect.
         advance: see Advance.
 
@@ -81,7 +85,8 @@ def compare(
             raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
         if b is None:
             other = ModelSide(other.label, other.model, options.b_runtime)
-        return _Comparing(one, other, options, stack, notify, advance).compared(sources)
+        given: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+        return _Comparing(one, other, options, stack, notify, advance).compared(given, sources)
 
 
 class _Comparing:
@@ -101,13 +106,8 @@ class _Comparing:
         self.pairs = _pairs(a, b, options)
         model_a = a.model if isinstance(a, ModelSide) else None
         self._reshape()
-
-        def opened(name: str, model: Model) -> Runtime:
-            runtime = open_runtime(name, model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout)
-            return stack.enter_context(runtime)
-
-        self.run_a = None if model_a is None else opened(options.a_runtime, model_a)
-        self.run_b = opened(options.b_runtime, b.model)
+        self.run_a = None if model_a is None else stack.enter_context(self.opened(options.a_runtime, model_a))
+        self.run_b = stack.enter_context(self.opened(options.b_runtime, b.model))
         self.tolerances = Tolerances(options, Precision(model_a), Precision(b.model) if model_a is not None else Precision(None))
         self.inputs = Inputs(a if isinstance(a, ModelSide) else None, b, self.pairs)
         has_state = b.has_state or (isinstance(a, ModelSide) and a.has_state)
@@ -131,12 +131,16 @@ class _Comparing:
         else:
             reshape(self.b.model, shapes, tolerant=True)
 
-    def compared(self, sources: Sequence[InputSource]) -> Comparison:
+    def compared(self, given: Sequence[Given], sources: Sequence[InputSource]) -> Comparison:
         """The comparison."""
-        self._read_inputs(sources)
+        if len(given) > 1:
+            if self.options.runs not in (None, len(given)):
+                raise InputError(f"inputs are given for {len(given)} runs, and runs is {self.options.runs}")
+            self.runs = len(given)
+        self._read_inputs(list(given) or [{}], sources)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
-        position = {node: i for i, node in enumerate(self.b.order)}
+        position = positions(self.b.order)
         rows = Rows(
             self.tolerances,
             lambda value: a_facts[value].element if value in a_facts else None,
@@ -152,6 +156,8 @@ class _Comparing:
             self._advance(len(batch) / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
+        if not isolated:
+            add_inner(self, rows, uncompared, a_facts, b_facts)
         rows.sort()
         results = () if isolated else self._results(rows)
         first, independent = describe_first(rows, self)
@@ -170,6 +176,17 @@ class _Comparing:
             isolated=isolated is not None,
         )
 
+    def opened(self, name: str, model: Model) -> Runtime:
+        """A model in a runtime, with what the user gives it."""
+        options = self.options
+        return open_runtime(name, model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether layers with seeds give other values on the two sides: runtimes of ONNX have generators of their own."""
+        runtimes = {self.options.a_runtime, self.options.b_runtime}
+        return len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
+
     def _raise_nothing(self, uncompared: Sequence[Uncompared]) -> NoReturn:
         """Raise why there is nothing to compare."""
         error = next(iter(self._errors), None)
@@ -183,29 +200,29 @@ class _Comparing:
     def _label(self, side: AnySide, runtime: str) -> str:
         return side.label if isinstance(side, RecordedSide) else f"{side.label} ({runtime})"
 
-    def _read_inputs(self, sources: Sequence[InputSource]) -> None:
+    def _read_inputs(self, given: Sequence[Given], sources: Sequence[InputSource]) -> None:
         a, b, options = self.a, self.b, self.options
         if isinstance(a, RecordedSide):
-            given = recorded_inputs(a, b)
-            missing = [str(port) for port in b.model.inputs if port.name not in given]
+            known = {**recorded_inputs(a, b), **given[0]}
+            missing = [str(port) for port in b.model.inputs if port.name not in known]
             if missing and not sources:
                 raise InputError(
                     f"{a.label} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them with -i"
                 )
-            random_or_given(self.inputs, sources, options, 1, self._notify, given)
+            random_or_given(self.inputs, sources, options, 1, self._notify, [known])
         elif options.inputs_of is None:
-            random_or_given(self.inputs, sources, options, self.runs, self._notify)
+            random_or_given(self.inputs, sources, options, self.runs, self._notify, given)
         else:
-            self._read_inputs_of_a_part(a, sources, options.inputs_of == "A")
+            self._read_inputs_of_a_part(a, given, sources, options.inputs_of == "A")
 
-    def _read_inputs_of_a_part(self, a: ModelSide, sources: Sequence[InputSource], of_a: bool) -> None:
+    def _read_inputs_of_a_part(self, a: ModelSide, given: Sequence[Given], sources: Sequence[InputSource], of_a: bool) -> None:
         """One of the models is a part of the other, whose tensors are its inputs."""
         whole, part, runtime = (a, self.b, self.run_a) if of_a else (self.b, a, self.run_b)
         if runtime is None:
             raise AssertionError("both sides are models")
         tensors = same_tensors(whole, part)
         outer = Inputs(None, whole, self.pairs)
-        random_or_given(outer, sources, self.options, self.runs, self._notify)
+        random_or_given(outer, sources, self.options, self.runs, self._notify, given)
         found = observe(runtime, outer.b, tensors.values())
         for value in tensors.values():
             if value in found.failures:
@@ -214,11 +231,7 @@ class _Comparing:
         self.inputs.a, self.inputs.b = (outer.b, inner) if of_a else (inner, outer.b)
 
     def _without_random(self, uncompared: list[Uncompared]) -> list[TensorPair]:
-        seeded = self.options.a_runtime != self.options.b_runtime and {self.options.a_runtime, self.options.b_runtime} & {
-            "onnx",
-            "onnxruntime",
-        }
-        found = random_layers(self.b.order, seeded=bool(seeded))
+        found = random_layers(self.b.order, seeded=self.seeded)
         tensors = []
         for pair in self.pairs.tensors:
             source = found.get(pair.b.node)
@@ -229,7 +242,7 @@ class _Comparing:
                 uncompared.append(Uncompared("B", tensor_name(pair.b), pair.b.node.type, reason))
         return tensors
 
-    def _batches(self, tensors: Sequence[TensorPair], facts: dict[Value, Fact]) -> Iterator[list[TensorPair]]:
+    def _batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:
         """As many tensors at once as the memory takes."""
         budget = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6) // (2 * self.runs)
         batch: list[TensorPair] = []

@@ -15,7 +15,7 @@ from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.array_files import ArrayFile, open_arrays
 
@@ -39,8 +39,7 @@ class ModelSide:
     order: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        order, stuck = topological(self.model)
-        self.order = order + stuck
+        self.order = ordered(self.model)
 
     @property
     def has_state(self) -> bool:
@@ -117,6 +116,12 @@ def open_side(source: str | Path | Model, weights: str | None, runtime: str, mem
     if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
         return RecordedSide(path, memory)
     return ModelSide(str(source), read_model(str(source), weights), runtime)
+
+
+def ordered(graph: Graph) -> list[Node]:
+    """The layers of a graph, every one behind those that it depends on; those on cycles at the end."""
+    order, stuck = topological(graph)
+    return order + stuck
 
 
 def computed(order: Sequence[Node]) -> Iterator[Value]:

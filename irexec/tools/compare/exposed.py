@@ -1,0 +1,137 @@
+"""Tensors inside bodies as outputs of a copy of the model: those of all iterations, one after the other.
+
+For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations are concatenated
+along a new axis 0. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. Tensors of bodies
+inside bodies become outputs level by level, and have one such axis for each.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.analysis.builder import packed
+from irexec.analysis.model import Model
+from irexec.dtypes.elements import I64
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Input, Node, PortMap, Value
+from irexec.schema.attributes import write_attribute
+
+_CONCATENATED = {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A tensor inside bodies.
+
+    Attributes:
+        value: the tensor, of the graph of the innermost body.
+        levels: the layers whose bodies it is in, from the outermost on, each with the name of its body.
+    """
+
+    value: Value
+    levels: tuple[tuple[Node, str], ...]
+
+    @property
+    def path(self) -> str:
+        """The path of the bodies, with a slash behind each part."""
+        return "".join(f"{node.name}/{name}/" for node, name in self.levels)
+
+
+def expose(model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact]) -> tuple[Model, dict[Value, Value]]:
+    """A copy of a model that gives tensors of its bodies, and for each of them the value of the copy.
+
+    Tensors of an If are left out where their type or rank is not known, since the other branch has to give the same.
+
+    Args:
+        model: is not changed.
+        tensors: those to give.
+        facts: what is known of the values of the model.
+    """
+    made = copy.copy(model)
+    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts)
+    found: dict[Value, Value] = {}
+    for tensor in tensors:
+        value = exposing.outermost(tensor)
+        if value is not None:
+            found[tensor.value] = value
+    return made, found
+
+
+class _Exposing:
+    """Outputs that are added to a copy.
+
+    Args:
+        copies: the layers of the copy by those of the model.
+        facts: of the values of the model.
+    """
+
+    def __init__(self, copies: Mapping[Node, Node], facts: Mapping[Value, Fact]) -> None:
+        self._copies, self._facts = copies, facts
+        self._next: dict[int, int] = {}
+
+    def outermost(self, tensor: Inner) -> Value | None:
+        value = self._copies[tensor.value.node].outputs[tensor.value.index]
+        fact = self._facts.get(tensor.value, Fact(None, None))
+        for node, name in reversed(tensor.levels):
+            if len(node.bodies) > 1 and (fact.element is None or fact.shape is None):
+                return None
+            value = self._level(self._copies[node], name, value, fact)
+            fact = Fact(fact.element, None if fact.shape is None else (1, *fact.shape))
+        return value
+
+    def _level(self, node: Node, name: str, value: Value, fact: Fact) -> Value:
+        """The output of a layer that gives a tensor of one of its bodies."""
+        index = len(node.outputs)
+        ids = [port.port for port in node.ports if port.port is not None] + [one.port for one in node.outputs if one.port is not None]
+        port = max(ids) + 1 if ids else None
+        external = len(node.ports) + index if port is None else port
+        for other, body in node.bodies.items():
+            if other == name:
+                result = self._result(body.graph, self._unsqueezed(body.graph, value))
+            else:
+                result = self._result(body.graph, self._nothing(body.graph, fact))
+            self._map(node, body, external, result)
+        output = Value(node, index, Fact(fact.element, None), [], port)
+        node.outputs.append(output)
+        return output
+
+    def _map(self, node: Node, body: Body, external: int, result: Node) -> None:
+        attributes = {} if len(node.bodies) > 1 else dict(_CONCATENATED)
+        body.port_maps.append(PortMap("output", external, result.id, attributes))
+
+    def _unsqueezed(self, graph: Graph, value: Value) -> Value:
+        axes = self._constant(graph, np.zeros(1, np.int64), Fact(I64, (1,)))
+        node = self._node(graph, "Unsqueeze", [value, axes])
+        shape = None if value.fact is None or value.fact.shape is None else (1, *value.fact.shape)
+        node.outputs.append(Value(node, 0, Fact(None if value.fact is None else value.fact.element, shape)))
+        return node.outputs[0]
+
+    def _nothing(self, graph: Graph, fact: Fact) -> Value:
+        """No tensor of a type and rank."""
+        if fact.element is None or fact.shape is None:
+            raise AssertionError("the type and the rank are known")
+        shape = (0, *(size if isinstance(size, int) else 0 for size in fact.shape))
+        return self._constant(graph, np.zeros(shape, fact.element.carrier), Fact(fact.element, shape))
+
+    def _constant(self, graph: Graph, array: np.ndarray, fact: Fact) -> Value:
+        if fact.element is None:
+            raise AssertionError("a Constant has a type")
+        node = self._node(graph, "Constant", [])
+        node.constant = packed(array, fact.element)
+        node.attributes |= {"element_type": fact.element.name, "shape": write_attribute(array.shape)}
+        node.outputs.append(Value(node, 0, fact))
+        return node.outputs[0]
+
+    def _result(self, graph: Graph, value: Value) -> Node:
+        return self._node(graph, "Result", [value])
+
+    def _node(self, graph: Graph, type: str, inputs: Sequence[Value]) -> Node:
+        number = self._next.setdefault(id(graph), max((node.id for node in graph.nodes), default=-1) + 1)
+        self._next[id(graph)] = number + 1
+        node = Node(number, f"irexec.{type}.{number}", type, "opset1", [Input(value, value.fact) for value in inputs])
+        graph.nodes.append(node)
+        return node
