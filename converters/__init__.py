@@ -40,6 +40,19 @@ def convert(
     return translate(model, dict(inputs or {}), strict, warn or _warn)
 
 
+def examine(model: str | Path | bytes | Any) -> Any:
+    """Convert an ONNX model as far as possible, and report all that is wrong with it: see converters.onnx.examine.
+
+    Raises:
+        ConversionError: it cannot be read at all, or the package onnx is not installed.
+    """
+    try:
+        from converters.onnx import examine
+    except ImportError as error:
+        raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
+    return examine.examine(model)
+
+
 def _warn(text: str) -> None:
     warnings.warn(text, stacklevel=3)
 

@@ -6,15 +6,16 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, NamedTuple
 
 from irexec import io
 from irexec.analysis.model import Model, check_model
 from irexec.errors import ConversionError, ConversionWarning, InputError
 from irexec.io.onnx_bytes import is_onnx
-from irexec.io.sources import read_source
+from irexec.io.sources import Source, read_source
 from irexec.io.targets import check_target
 from irexec.ir import graph as ir
+from irexec.ir.findings import Finding
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 
@@ -44,37 +45,75 @@ def read_model(
         ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed.
         InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have.
     """
-    if _ends_in_onnx(model):
-        return _from_onnx(model, str(model), weights, mmap, progress)
+    source = _source(model)
+    if isinstance(source, Source):
+        return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
+    _refuse_bin(source.name, weights, mmap)
+    texts: list[str] = []
+    found: Model = _converters(source.name).convert(source.content, warn=texts.append)
+    for text in texts:
+        # At the line that calls read_model.
+        warnings.warn(f"{source.name}: {text}", ConversionWarning, stacklevel=2)
+    if progress is not None:
+        progress(1.0)
+    return found
+
+
+def read_tolerant(
+    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None
+) -> tuple[Model | None, list[Finding]]:
+    """Read a model as read_model does, but report all that is wrong with an ONNX model instead of raising the first of it.
+
+    Returns:
+        The model, None if it cannot be converted; and what is found of an ONNX model. What is wrong with an IR is found later.
+
+    Raises:
+        ModelError, ConversionError, InputError: as for read_model, of an ONNX model only if it cannot be read at all.
+    """
+    source = _source(model)
+    if isinstance(source, Source):
+        return Model.of(io.read(source, weights, mmap=mmap, progress=progress)), []
+    _refuse_bin(source.name, weights, mmap)
+    examined = _converters(source.name).examine(source.content)
+    if progress is not None:
+        progress(1.0)
+    return examined.model, list(examined.findings)
+
+
+class _OnnxSource(NamedTuple):
+    """An ONNX model: what messages call it, and its path, or its bytes if it has none."""
+
+    name: str
+    content: Path | bytes
+
+
+def _source(model: io.ModelSource) -> Source | _OnnxSource:
+    """What a model is read from; see read_model for what decides which of the two it is.
+
+    Raises:
+        ModelError: it cannot be read.
+        InputError: it is not a path, bytes or a file.
+    """
+    if isinstance(model, str | os.PathLike) and os.fspath(model).lower().endswith(".onnx"):
+        return _OnnxSource(str(model), Path(model))
     source = read_source(model)
-    if is_onnx(source.data):
-        return _from_onnx(source.data if source.path is None else source.path, source.name, weights, mmap, progress)
-    return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
+    return _OnnxSource(source.name, source.path or source.data) if is_onnx(source.data) else source
 
 
-def _ends_in_onnx(model: io.ModelSource) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(model, str | os.PathLike) and os.fspath(model).lower().endswith(".onnx")
-
-
-def _from_onnx(
-    model: str | os.PathLike[str] | bytes, name: str, weights: io.WeightsSource, mmap: bool, progress: Callable[[float], None] | None
-) -> Model:
-    """An ONNX model as IR, which messages call ``name``; see read_model."""
+def _refuse_bin(name: str, weights: io.WeightsSource, mmap: bool) -> None:
+    """Raise InputError for what is given for the .bin of an ONNX model."""
     for given, what in ((weights is not None, "whose weights could be given"), (not mmap, "that could be read at once")):
         if given:
             raise InputError(f"{name} is an ONNX model: it has no .bin {what}")
+
+
+def _converters(name: str) -> Any:
+    """The converters, for the model that messages call ``name``; raises ConversionError without the package onnx."""
     try:
         import converters.onnx.translate
     except ImportError as error:
         raise ConversionError(f"{name}: an ONNX model needs the package onnx (pip install onnx): {error}", unsupported=True) from None
-    texts: list[str] = []
-    found = converters.convert(model if isinstance(model, bytes) else Path(model), warn=texts.append)
-    for text in texts:
-        # At the line that calls read_model.
-        warnings.warn(f"{name}: {text}", ConversionWarning, stacklevel=3)
-    if progress is not None:
-        progress(1.0)
-    return found
+    return converters
 
 
 def save_model(model: ir.Model, path: str | Path) -> None:

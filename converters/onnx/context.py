@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 
+from converters.onnx.objections import NotKnownError
 from converters.onnx.settled import SettledStates
 from converters.onnx.values import OnnxValue
 from irexec.analysis.builder import Builder
@@ -129,7 +130,7 @@ class Context:
         """The shape of a value; raises OpError if a size is not known."""
         found = self.shape_if_known(value)
         if found is None:
-            raise OpError(f"the shape of {what}, {self.fact(value)}, must be known when the model is converted")
+            raise NotKnownError(f"the shape of {what}, {self.fact(value)}, must be known when the model is converted")
         return _Sizes(found, what)
 
     def shape_if_known(self, value: Value) -> tuple[int, ...] | None:
@@ -156,7 +157,7 @@ class Context:
         """The contents of an integer tensor, flattened; raises OpError if they are not known."""
         found = self.ints_if_known(value)
         if found is None:
-            raise OpError(f"{what} must be known when the model is converted")
+            raise NotKnownError(f"{what} must be known when the model is converted")
         return found
 
     def integer(self, value: Value | None, what: str) -> int:

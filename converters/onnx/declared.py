@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import onnx
 
+from converters.onnx.locations import at_value
 from converters.onnx.tensors import element_of
 from converters.onnx.values import OnnxValue
+from irexec.dtypes.elements import Element
 from irexec.errors import OpError, UnsupportedError
+from irexec.ir import onnx_codes as codes
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
 
 
@@ -27,8 +32,41 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
     return Dim(name=dim.dim_param) if dim.dim_param else ANY
 
 
-def contradictions(graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]) -> Iterator[str]:
-    """One sentence for each output and intermediate value whose declared type or shape its node cannot give.
+@dataclass(frozen=True)
+class Contradiction:
+    """A declared type or shape that cannot be that of the value.
+
+    Attributes:
+        kind: "value" for value_info, or "output".
+        name: of the value.
+        declared, inferred: what is declared, and what its node gives.
+    """
+
+    kind: str
+    name: str
+    declared: Fact
+    inferred: Fact
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} is {self._reason}"
+
+    @property
+    def _reason(self) -> str:
+        return f"declared as {self.declared}, but its node gives {self.inferred}"
+
+    def finding(self, path: str) -> Finding:
+        """The finding in the graph of that path."""
+        is_type = not _same_element(self.declared, self.inferred)
+        code = _CODES[self.kind][is_type]
+        return at_value(code, path, self.name, "output" if self.kind == "output" else "value_info", f"it is {self._reason}")
+
+
+# The code of a wrong shape and that of a wrong type.
+_CODES = {"value": (codes.VALUE_SHAPE, codes.VALUE_TYPE), "output": (codes.OUTPUT_SHAPE, codes.OUTPUT_TYPE)}
+
+
+def contradictions(graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]) -> Iterator[Contradiction]:
+    """Each output and intermediate value whose declared type or shape its node cannot give.
 
     Args:
         graph: the graph, whose value_info and outputs are compared.
@@ -39,26 +77,40 @@ def contradictions(graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact
         for info in infos:
             value = values.get(info.name)
             if isinstance(value, Value) and info.type.HasField("tensor_type"):
-                declared = _declared(info.type.tensor_type)
+                declared = fact_of(info.type.tensor_type)
                 inferred = Fact(fact(value).element, fact(value).shape)
-                if not _agree(declared, inferred):
-                    yield f"{kind} {info.name!r} is declared as {declared}, but its node gives {inferred}"
+                if not agree(declared, inferred):
+                    yield Contradiction(kind, info.name, declared, inferred)
 
 
-def _declared(tensor: onnx.TypeProto.Tensor) -> Fact:
-    """An element type that is missing, or that IR does not have, is not compared."""
+def fact_of(tensor: onnx.TypeProto.Tensor) -> Fact:
+    """What an ONNX tensor type says; nothing of an element type that is missing, or that IR does not have."""
+    return Fact(_element(tensor.elem_type), declared_shape(tensor))
+
+
+def fact_of_tensor(tensor: onnx.TensorProto) -> Fact:
+    """The type and shape of a tensor; nothing of an element type that IR does not have."""
+    return Fact(_element(tensor.data_type), tuple(tensor.dims))
+
+
+def _element(number: int) -> Element | None:
     try:
-        element = element_of(tensor.elem_type) if tensor.elem_type else None
+        return element_of(number) if number else None
     except UnsupportedError:
-        element = None
-    return Fact(element, declared_shape(tensor))
+        return None
 
 
-def _agree(declared: Fact, inferred: Fact) -> bool:
-    if declared.element is not None and inferred.element is not None and declared.element is not inferred.element:
+def agree(declared: Fact, inferred: Fact) -> bool:
+    """Whether there are tensors for which both hold."""
+    if not _same_element(declared, inferred):
         return False
     try:
         meet_shapes(declared.shape, inferred.shape)
     except OpError:
         return False
     return True
+
+
+def _same_element(one: Fact, other: Fact) -> bool:
+    """Whether two element types are the same, or one of them is not known."""
+    return one.element is None or other.element is None or one.element is other.element

@@ -12,6 +12,7 @@ from onnx import defs, inliner
 from converters.onnx.function_sizes import size_when_inlined
 from converters.onnx.graphs import domain_of, every_node, opsets_of
 from converters.onnx.limits import MAX_INLINED_BYTES, MAX_INLINED_NODES
+from converters.onnx.locations import carry_marks
 from converters.onnx.registry import find
 from irexec.errors import ConversionError
 
@@ -89,6 +90,7 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
     except Exception:
         # As above; the operator is then reported as one without a translator.
         return model
+    carry_marks(model, expanded)
     before = _untranslated(model)
     for inner in sorted(_untranslated(expanded) - before):
         expanded = _expanded(expanded, inner, where)

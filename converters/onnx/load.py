@@ -40,12 +40,23 @@ def load(source: Source, warn: Callable[[str], object]) -> tuple[onnx.ModelProto
     Raises:
         ConversionError: the file cannot be read, or is not an ONNX model.
     """
+    model, where, folder = parse(source)
+    check_readable(model, where)
+    return prepared(model, where, warn), folder
+
+
+def parse(source: Source) -> tuple[onnx.ModelProto, str, Path | None]:
+    """The model as it is in the file, what messages call it, and the folder in which its external data may lie.
+
+    Raises:
+        ConversionError: the file cannot be read, or is not an ONNX model.
+    """
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, "the model", warn), None
+        return source, "the model", None
     if isinstance(source, bytes):
-        return _checked(_parsed(BufferedReader(BytesIO(source)), "the model"), "the model", warn), None
+        return _parsed(BufferedReader(BytesIO(source)), "the model"), "the model", None
     path = Path(source)
-    return _checked(_read(path), str(path), warn), path.parent
+    return _read(path), str(path), path.parent
 
 
 def external_files(path: Path) -> list[Path]:
@@ -92,7 +103,8 @@ def _parsed(file: BufferedReader, where: str) -> onnx.ModelProto:
         raise ConversionError(f"{where}: not an ONNX model: {reason}") from None
 
 
-def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:
+def check_readable(model: onnx.ModelProto, where: str) -> None:
+    """Raise ConversionError for what is not an ONNX model; ``where`` begins the message."""
     if not model.HasField("graph"):
         raise ConversionError(f"{where}: not an ONNX model: it has no graph")
     if not len(model.opset_import) and model.ir_version >= 3:
@@ -101,6 +113,14 @@ def _checked(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) 
         # protobuf returns bytes for text that is not UTF-8.
         raise ConversionError(f"{where}: not an ONNX model: a name in it is not UTF-8 text")
     _check_versions(model, where)
+
+
+def prepared(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:
+    """The model without functions, as far as they can be inlined.
+
+    Raises:
+        ConversionError: its own functions cannot be inlined, or it has names that IR cannot have.
+    """
     model = inlined(model, where)
     check_written_names(model.graph, where)
     version = opsets_of(model)[""]

@@ -163,3 +163,9 @@ def operators() -> list[tuple[str, str]]:
     """Every (domain, operator) that can be translated."""
     _load()
     return sorted(_TRANSLATIONS)
+
+
+def first_opset(type: str, domain: str) -> int | None:
+    """The first opset for which an operator has a translator; None if there is none."""
+    _load()
+    return min(_TRANSLATIONS.get((domain, type), ()), default=None)

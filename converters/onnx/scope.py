@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,18 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
+from converters.onnx.bodies import BodyBuilder
 from converters.onnx.context import Context
-from converters.onnx.graphs import UsedNames, domain_of, every_node, own_names
+from converters.onnx.declared import contradictions
+from converters.onnx.graphs import UsedNames, domain_of, every_node, own_names, subgraphs
 from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.load import describe, in_order, translation_of
+from converters.onnx.locations import path_of
+from converters.onnx.objections import Objections, WithoutValueError, WrongAttributeError
 from converters.onnx.registry import Translation
 from converters.onnx.settled import SettledStates
+from converters.onnx.structure import tensor_findings
 from converters.onnx.tensors import constant_of
 from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.analysis.builder import Builder
@@ -32,15 +38,18 @@ class Scope:
         builder: the layers are added to it.
         values: the inputs, and the outputs of the nodes translated so far, by name.
         warn: called with the text of each warning.
+        objections: takes what keeps nodes from being translated; None to raise it.
+        unknown: the names of values that could not be translated.
         names: the tensor names used in the builder. A branch that replaces its If may use some of them again.
     """
 
     def __init__(
         self, graph: onnx.GraphProto, opsets: Mapping[str, int], folder: Path | None, builder: Builder, warn: Callable[[str], object],
-        outer: Scope | None = None, inside: Context | None = None,
+        outer: Scope | None = None, inside: Context | None = None, objections: Objections | None = None,
     ) -> None:  # fmt: skip
         self.graph, self.opsets, self.folder, self.builder, self.warn = graph, opsets, folder, builder, warn
         self.values: dict[str, OnnxValue] = {}
+        self.objections, self.unknown = objections, set[str]()
         self.initializers = _initializers(graph)
         self._outer, self._capture = outer, None if inside is None else inside.capture
         self._settled = SettledStates() if inside is None else inside.settled
@@ -52,17 +61,76 @@ class Scope:
     def nodes(self, inputs: str) -> None:
         """Translate every node, producers first; ``inputs`` is what messages call the values that exist already."""
         taken = dict.fromkeys(self.values, inputs) | dict.fromkeys(self.initializers, "an initializer")
+        if self.objections is not None:
+            self.objections.begin(self.graph)
+            self._check_tensors(self.objections)
         for node in in_order(self.graph.node, taken, self.opsets, self._used):
-            self._node(node)
+            if self.objections is None:
+                self._node(node)
+            else:
+                self._attempt(node, self.objections)
 
     def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
             raise OpError(f"subgraph {graph.name!r} has {len(graph.input)} inputs, but is given {len(inputs)}")
-        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b)
+        inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b, self.objections)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")
+        if inner.objections is not None:
+            inner.compare_declared(inner.objections)
+            inner.require(output.name for output in graph.output)
         return [inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output]
+
+    def _check_tensors(self, objections: Objections) -> None:
+        for name, finding in tensor_findings(self.graph, self.folder):
+            objections.add(self.graph, finding)
+            self.assume(name)
+
+    def compare_declared(self, objections: Objections) -> None:
+        """Report the declared types and shapes that the nodes contradict."""
+        for found in contradictions(self.graph, self.values, self.builder.fact):
+            objections.add(self.graph, found.finding(path_of(self.graph)))
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise WithoutValueError if one of the names is that of a value that could not be translated."""
+        for name in names:
+            if self._is_unknown(name):
+                raise WithoutValueError(f"{name!r} cannot be converted")
+
+    def _is_unknown(self, name: str) -> bool:
+        scope: Scope | None = self
+        while scope is not None and name not in scope.unknown:
+            if name in scope.values or name in scope.initializers:
+                return False
+            scope = scope._outer
+        return scope is not None
+
+    def _attempt(self, node: onnx.NodeProto, objections: Objections) -> None:
+        """Translate a node; if that fails, its outputs are as they are declared, or not known, and neither is what depends on them."""
+        try:
+            self.require(self._used.of(node))
+            if translation_of(node, self.opsets) is None:
+                raise WithoutValueError("reported with all nodes that have no translator")
+            self._node(node)
+        except IrexecError as error:
+            objections.object(self.graph, node, error)
+            self._attempt_branches(node, objections)
+            for name in filter(None, node.output):
+                self.assume(name)
+
+    def _attempt_branches(self, node: onnx.NodeProto, objections: Objections) -> None:
+        """Look into the branches of an If that its other branch has kept from being translated."""
+        for graph in subgraphs(node):
+            if not graph.input and not objections.has_begun(graph):
+                context = Context(self.builder, node, 1, self.subgraph, self._warning_of(node), self._settled)
+                with contextlib.suppress(IrexecError):
+                    BodyBuilder(context, [], 0).inner.subgraph_values(graph)
+
+    def assume(self, name: str) -> None:
+        """Let the value of a name be known only by its name; it may be overridden."""
+        self.values.pop(name, None)
+        self.unknown.add(name)
 
     def value(self, name: str, where: str) -> Value:
         """The tensor of a name; see ``lookup``.
@@ -96,7 +164,7 @@ class Scope:
 
     def _outer_value(self, name: str, where: str) -> OnnxValue:
         if self._outer is None or self._capture is None:
-            raise ConversionError(f"{where}: nothing produces {name!r}")
+            raise WithoutValueError(f"{where}: nothing produces {name!r}")
         found = self._outer.lookup(name, where)
         if isinstance(found, EmptyOptional) or self._in_place:
             return found
@@ -116,7 +184,7 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self.warn, self._settled)
+        context = Context(self.builder, node, self.opsets.get(domain_of(node), 1), self.subgraph, self._warning_of(node), self._settled)
         try:
             self._translations.count()
             _check_arity(translation, inputs)
@@ -133,6 +201,11 @@ class Scope:
         if results and isinstance(results[0], Value) and results[0].node.id >= first_layer:
             self.builder.rename(results[0].node, context.name)
         self._name_outputs(node, results, where)
+
+    def _warning_of(self, node: onnx.NodeProto) -> Callable[[str], object]:
+        """What takes the warnings of a node."""
+        objections = self.objections
+        return self.warn if objections is None else lambda text: objections.warn(self.graph, node, text)
 
     def _name_outputs(self, node: onnx.NodeProto, results: Sequence[OnnxValue | None], where: str) -> None:
         for i, name in enumerate(node.output):
@@ -186,24 +259,26 @@ def _attributes(node: onnx.NodeProto, translation: Translation) -> dict[str, Any
         if attribute.name in translation.attributes:
             given[attribute.name] = _attribute(attribute, translation.attributes[attribute.name])
         elif attribute.name not in _IGNORED:
-            raise OpError(f"attribute {attribute.name!r} is unknown")
+            raise WrongAttributeError(f"attribute {attribute.name!r} is unknown")
     missing = sorted(translation.required - set(given))
     if missing:
-        raise OpError(f"required attribute {', '.join(missing)} is missing")
+        raise WrongAttributeError(f"required attribute {', '.join(missing)} is missing")
     return given
 
 
 def _attribute(attribute: AttributeProto, kinds: Sequence[str]) -> Any:
     """The value of an attribute; its type is not in files of ONNX IR version 1."""
     if attribute.ref_attr_name:
-        raise OpError(f"attribute {attribute.name!r} refers to an attribute of a function, but the node is not inside a function")
+        raise WrongAttributeError(
+            f"attribute {attribute.name!r} refers to an attribute of a function, but the node is not inside a function"
+        )
     if attribute.type == AttributeProto.UNDEFINED:
         given, attribute = attribute, AttributeProto()
         attribute.MergeFrom(given)
         attribute.type = AttributeProto.AttributeType.Value(kinds[0])
     kind = AttributeProto.AttributeType.Name(attribute.type)
     if kind not in kinds:
-        raise OpError(f"attribute {attribute.name!r} is of type {kind}, expected {' or '.join(kinds)}")
+        raise WrongAttributeError(f"attribute {attribute.name!r} is of type {kind}, expected {' or '.join(kinds)}")
     value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")

@@ -11,9 +11,10 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from converters.onnx.limits import check_generated
+from converters.onnx.objections import UnknownTypeError
 from irexec.analysis.builder import packed, packed_size_of
 from irexec.dtypes.elements import ELEMENTS, I64, Element
-from irexec.errors import ConversionError, OpError, UnsupportedError, check
+from irexec.errors import ConversionError, OpError, check
 from irexec.io.weights import shared_weights
 from irexec.ir.constants import Bytes, Constant
 
@@ -24,11 +25,11 @@ def element_of(data_type: int) -> Element:
     """The element type of IR for an ONNX one.
 
     Raises:
-        UnsupportedError: IR has none (complex numbers, the FNUZ floats).
+        UnknownTypeError: IR has none (complex numbers, the FNUZ floats).
     """
     if data_type not in _TYPES:
         known = TensorProto.DataType.values()
-        raise UnsupportedError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is not a type of IR")
+        raise UnknownTypeError(f"ONNX type {TensorProto.DataType.Name(data_type) if data_type in known else data_type} is not a type of IR")
     return _TYPES[data_type]
 
 

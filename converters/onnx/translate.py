@@ -10,6 +10,7 @@ import onnx
 from converters.onnx.declared import contradictions, declared_shape
 from converters.onnx.graphs import opsets_of
 from converters.onnx.load import Source, external_files_of, load, unsupported
+from converters.onnx.objections import Objections
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
@@ -29,7 +30,11 @@ def translate(source: Source, inputs: Mapping[str, ShapeLike], strict: bool, war
     if missing:
         count = "1 node" if len(missing) == 1 else f"{len(missing)} nodes"
         raise ConversionError(f"{count} cannot be converted: {'; '.join(missing)}", unsupported=True)
-    converted = _MainGraph(model, folder, inputs, warn).model(strict)
+    return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
+
+
+def with_path(converted: Model, source: Source, model: onnx.ModelProto) -> Model:
+    """A converted model with the files that it was read from."""
     if isinstance(source, str | Path):
         converted.path = Path(source)
         converted.external_files = tuple(external_files_of(model, converted.path.parent))
@@ -41,11 +46,13 @@ def unsupported_nodes(source: Source) -> list[str]:
     return unsupported(load(source, lambda _: None)[0])
 
 
-class _MainGraph(Scope):
+class MainGraph(Scope):
     """The graph of a model."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike], warn: Warn) -> None:
-        super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn)
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike], warn: Warn, objections: Objections | None = None
+    ) -> None:
+        super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn, objections=objections)
         self.inputs = {name: partial_shape(name, shape) for name, shape in inputs.items()}
 
     def model(self, strict: bool) -> Model:
@@ -54,6 +61,10 @@ class _MainGraph(Scope):
         self._parameters()
         self.nodes("an input of the graph")
         self._check_declared(strict)
+        return self.finished()
+
+    def finished(self) -> Model:
+        """The model, when all of its nodes have been translated."""
         self._results()
         self.builder.drop_unused()
         return self.builder.model()
@@ -67,22 +78,28 @@ class _MainGraph(Scope):
         for info in infos:
             if info.name in self.values:
                 raise ConversionError(f"two inputs of the graph have the name {info.name!r}")
-            if not info.type.HasField("tensor_type"):
-                raise ConversionError(f"input {info.name!r} of the graph is not a tensor", unsupported=True)
-            self.values[info.name] = self._parameter(info.name, info.type.tensor_type)
+            self.values[info.name] = self.parameter(info)
 
-    def _parameter(self, name: str, tensor: onnx.TypeProto.Tensor) -> Value:
+    def parameter(self, info: onnx.ValueInfoProto) -> Value:
+        """The Parameter of an input.
+
+        Raises:
+            ConversionError: IR does not have its type.
+        """
+        name, tensor = info.name, info.type.tensor_type
+        if not info.type.HasField("tensor_type"):
+            raise ConversionError(f"input {name!r} of the graph is not a tensor", unsupported=True)
         shape = self.inputs[name] if name in self.inputs else declared_shape(tensor)
         try:
             return self.builder.parameter(element_of(tensor.elem_type), shape, name, [name])
         except UnsupportedError as error:
-            raise ConversionError(f"input {name!r} of the graph: {error}", unsupported=True) from None
+            raise ConversionError(f"input {name!r} of the graph: {error}", unsupported=True) from error
 
     def _check_declared(self, strict: bool) -> None:
         """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not compared."""
         if any(info.name in self.inputs and not self._is_compatible(info) for info in self.graph.input):
             return
-        found = list(contradictions(self.graph, self.values, self.builder.fact))
+        found = [str(one) for one in contradictions(self.graph, self.values, self.builder.fact)]
         if strict and found:
             raise ConversionError(f"the model contradicts itself: {'; '.join(found)}")
         for text in found:

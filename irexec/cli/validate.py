@@ -110,6 +110,11 @@ def _counted(counts: Counter[str], ignored: int) -> str:
 
 
 def _table(findings: Sequence[Finding]) -> None:
+    if all(f.line is None and f.port is None for f in findings):
+        # Such as those of an ONNX model, which has no lines.
+        plain = [(f.severity, f.code, _layer(f), f.message) for f in findings]
+        render.table(("severity", "code", "layer", "finding"), plain, sentences=(3,), what="findings")
+        return
     rows = [(f.line, f.severity, f.code, _layer(f), f.port, f.message) for f in findings]
     headers = ("line", "severity", "code", "layer", "port", "finding")
     render.table(headers, rows, right=(0, 4), sentences=(5,), what="findings")

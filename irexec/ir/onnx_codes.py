@@ -15,7 +15,7 @@ CHECKER = add(
     "Correct what the message names. Other runtimes check models in the same way before they load them.",
 )
 SHAPE_INFERENCE = add(
-    "ON002", "warning", "refused by ONNX's inference", "the shape inference of the package onnx objects to a node, irexec's does not",
+    "ON002", "info", "refused by ONNX's inference", "the shape inference of the package onnx objects to a node, irexec's does not",
     "[join] y = Concat <axis = 1> (a, b)",
     "Compare the message with the shapes that irexec inspect --layers shows; one of the two has an error if the model is right.",
 )

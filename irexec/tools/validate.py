@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from irexec.analysis.validate import validate
-from irexec.api import read_model
+from irexec.api import read_tolerant
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
 from irexec.html import ROWS, display
 from irexec.ir.codes import CODES
@@ -98,7 +98,9 @@ def report(
         ModelError, UnsupportedError: the file cannot be read at all.
     """
     source = sys.stdin.buffer if path == STDIN else path
-    findings = validate(read_model(source, bin_path, mmap=mmap, progress=progress), weights=weights, progress=progress)
+    model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress)
+    if model is not None:
+        findings += validate(model, weights=weights, progress=progress)
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return Report(path, kept, len(findings) - len(kept))
 

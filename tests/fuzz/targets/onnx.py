@@ -16,7 +16,10 @@ from tests.fuzz.shrink import parts, smaller_files
 from tests.fuzz.shrink_onnx import smaller_onnx
 
 QUICK = 700
-_COMMANDS = [["ops", "--check", "m.onnx"], ["convert", "m.onnx"], ["convert", "m.onnx", "--strict", "--json"]]
+_COMMANDS = [
+    ["ops", "--check", "m.onnx"], ["convert", "m.onnx"], ["convert", "m.onnx", "--strict", "--json"],
+    ["validate", "m.onnx"], ["infer", "m.onnx", "-i", "random"], ["inspect", "m.onnx", "--layers"],
+]  # fmt: skip
 
 
 def generate(rng: random.Random, number: int) -> Case:
@@ -37,7 +40,17 @@ def run(case: Case, observer: Observer) -> None:
     def convert() -> Any:
         return converters.convert("m.onnx", strict=case.arguments["strict"], warn=lambda text: None)
 
+    def examine() -> None:
+        """The findings say why there is no model."""
+        found = converters.examine("m.onnx")
+        wrong = [f for f in found.findings if f.severity == "error" and not f.code.startswith("ON2")]
+        if (found.model is None) != bool(wrong):
+            raise AssertionError(f"{'no model' if found.model is None else 'a model'} with the errors {wrong}")
+        if found.model is None and model is not None:
+            raise AssertionError(f"a model that can be converted has the errors {wrong}")
+
     model = observer.step("convert", convert)
+    observer.step("examine", examine)
     if model is not None:
         check_model(observer, model, case.arguments["seed"])
     for words in case.arguments["commands"]:

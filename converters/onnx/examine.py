@@ -1,0 +1,146 @@
+"""Everything that is wrong with an ONNX model, at once: one finding does not hide the next."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import shape_inference
+
+from converters.onnx.checker import checker_findings
+from converters.onnx.declared import fact_of, fact_of_tensor
+from converters.onnx.graphs import own_names
+from converters.onnx.load import Source, check_readable, parse, prepared
+from converters.onnx.locations import at_value, mark
+from converters.onnx.objections import Objections
+from converters.onnx.operators import operator_findings
+from converters.onnx.structure import structure_findings
+from converters.onnx.translate import MainGraph, with_path
+from irexec.analysis.model import Model
+from irexec.errors import ConversionError
+from irexec.ir import onnx_codes as codes
+from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding, in_model
+from irexec.ir.graph import Value
+
+# With one of these, values cannot be told apart, or computed in any order.
+_NO_ORDER = {codes.CYCLE, codes.DUPLICATE_NAME}
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What is found of an ONNX model.
+
+    Attributes:
+        model: the IR; None if the model cannot be converted.
+        findings: what is wrong with the ONNX model, in the order of its nodes.
+    """
+
+    model: Model | None
+    findings: tuple[Finding, ...]
+
+
+def examine(source: Source) -> Examination:
+    """Convert a model as far as possible, and report whatever keeps it from being converted or is wrong with it.
+
+    Raises:
+        ConversionError: it cannot be read, is not an ONNX model, or calls functions in a cycle.
+    """
+    model, where, folder = parse(source)
+    check_readable(model, where)
+    if model is source:
+        model = onnx.ModelProto()
+        model.CopyFrom(source)
+    mark(model)
+    findings = list(structure_findings(model))
+    newer: list[str] = []
+    inlined = prepared(model, where, newer.append)
+    findings += [in_model(codes.NEW_OPSET, text) for text in newer]
+    findings += operator_findings(inlined)
+    converted: Model | None = None
+    if not any(finding.code in _NO_ORDER for finding in findings):
+        graph = _ExaminedGraph(inlined, folder)
+        converted = graph.examined()
+        findings += graph.found
+    if any(finding.code.startswith(("ON0", "ON1")) and finding.severity == "error" for finding in findings):
+        converted = None
+    findings += checker_findings(model, source, findings)
+    return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))
+
+
+def _sorted(findings: Sequence[Finding]) -> list[Finding]:
+    """Each finding once; those of the main graph by node, then those of subgraphs and functions."""
+    return sorted(dict.fromkeys(findings), key=lambda f: (_path(f), -1 if f.layer_id is None else f.layer_id, f.code))
+
+
+def _path(finding: Finding) -> str:
+    return (finding.layer_name or "").rpartition("/")[0] if finding.layer_id is not None else ""
+
+
+class _ExaminedGraph(MainGraph):
+    """The graph of a model that is translated as far as possible.
+
+    Attributes:
+        found: the findings.
+    """
+
+    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+        self._objections = Objections()
+        super().__init__(model, folder, {}, lambda text: None, self._objections)
+        self.found: list[Finding] = []
+        self._model = model
+        self._assumed: set[str] = set()
+
+    def examined(self) -> Model | None:
+        """The IR; None if it cannot be made."""
+        self._inputs()
+        self.nodes("an input of the graph")
+        for name in self._assumed:
+            self.values.pop(name, None)
+        self.compare_declared(self._objections)
+        self.found += self._objections.findings
+        self._outputs()
+        complete = not self._objections.has_failed and not self.unknown and not self._assumed
+        return self.finished() if complete and self.graph.output else None
+
+    def _outputs(self) -> None:
+        """Outputs that are not tensors; those that nothing produces have been found before."""
+        self.unknown |= {info.name for info in self.graph.output} - own_names(self.graph)
+        for info in self.graph.output:
+            value = self.values.get(info.name)
+            if value is not None and not isinstance(value, Value):
+                self.found.append(at_value(codes.UNSUPPORTED_TYPE, "", info.name, "output", "it is not a tensor"))
+                self.unknown.add(info.name)
+
+    @functools.cached_property
+    def _declared(self) -> dict[str, Fact]:
+        graph = self._model.graph
+        # What cannot be inferred is as it was; larger models are refused.
+        with contextlib.suppress(Exception):
+            graph = shape_inference.infer_shapes(self._model).graph
+        found = {info.name: fact_of(info.type.tensor_type) for info in [*graph.value_info, *graph.output]}
+        return found | {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
+
+    def _inputs(self) -> None:
+        for info in self.graph.input:
+            if info.name in self.initializers:
+                continue
+            try:
+                self.values[info.name] = self.parameter(info)
+            except ConversionError as error:
+                reason = str(error.__cause__ or "it is not a tensor")
+                self.found.append(at_value(codes.UNSUPPORTED_TYPE, "", info.name, "input", reason))
+                self.unknown.add(info.name)
+
+    def assume(self, name: str) -> None:
+        """As it is declared or as the package onnx infers it, if its element type is known."""
+        fact = self._declared.get(name, Fact(None, None))
+        if fact.element is None:
+            super().assume(name)
+        else:
+            self._assumed.add(name)
+            self.values[name] = self.builder.parameter(fact.element, fact.shape, name, [name])

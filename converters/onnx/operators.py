@@ -1,0 +1,63 @@
+"""Why a node has no translator: its operator is not known, is of another opset, or is not supported."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterator, Mapping
+
+import onnx
+from onnx import defs
+
+from converters.onnx.graphs import domain_of, every_node, opsets_of
+from converters.onnx.load import translation_of
+from converters.onnx.locations import location
+from converters.onnx.registry import first_opset, operators
+from irexec.ir import onnx_codes as codes
+from irexec.ir.findings import Finding
+
+
+def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
+    """The nodes without a translator, in a model whose nodes are marked; those of a function once, however often it is called."""
+    opsets = opsets_of(model)
+    for node in every_node(model.graph):
+        if translation_of(node, opsets) is None:
+            yield location(node).finding(*_reason(node, opsets))
+
+
+def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
+    """The code and the message for a node without a translator."""
+    domain, operator = domain_of(node), node.op_type
+    shown, opset = domain or "ai.onnx", opsets.get(domain)
+    since = _first_opset(domain, operator)
+    if since is not None and opset is not None and opset < since:
+        return codes.OPERATOR_VERSION, f"{shown}.{operator} exists since opset {since}, the model imports opset {opset}"
+    if since is not None:
+        return codes.UNSUPPORTED_OPERATOR, f"{shown}.{operator} of opset {opset} cannot be converted"
+    known = _operators()
+    if domain not in known:
+        return codes.UNKNOWN_OPERATOR, f"the domain {shown!r} of operator {operator!r} is not known"
+    near = difflib.get_close_matches(operator, known[domain], 3)
+    return codes.UNKNOWN_OPERATOR, f"{shown} has no operator {operator!r}{f'; similar operators are {_listed(near)}' if near else ''}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _first_opset(domain: str, operator: str) -> int | None:
+    """The opset in which an operator first appeared; None if it is not known."""
+    versions = [
+        schema.since_version for schema in defs.get_all_schemas_with_history() if (schema.domain, schema.name) == (domain, operator)
+    ]
+    first = first_opset(operator, domain)
+    return min([*versions, *([] if first is None else [first])], default=None)
+
+
+@functools.cache
+def _operators() -> dict[str, set[str]]:
+    """The operators that are known, by domain."""
+    found: dict[str, set[str]] = {}
+    for domain, operator in [*operators(), *((schema.domain, schema.name) for schema in defs.get_all_schemas_with_history())]:
+        found.setdefault(domain, set()).add(operator)
+    return found
