@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import click
@@ -93,14 +93,14 @@ def reduce(
     sources = [parse_input_source(text) for text in inputs]
     try:
         with check, progress_bar(f"reducing {model}", 1) as advance:
-            report = run_reduction(model, sources, check, options, notify=render.note_line, progress=_Shown(advance))
+            report = run_reduction(model, check, sources, options, notify=render.note_line, progress=_Shown(advance))
     except DoesNotFail as error:
         render.error_line(f"{model}: {error}")
         if as_json:
             render.error_json(type(error).__name__, str(error), _NOTHING_FAILS)
         return _NOTHING_FAILS
     if as_json:
-        render.as_json(_document(report))
+        render.as_json(_document(model, report))
     else:
         _show(report)
     return 0
@@ -146,8 +146,9 @@ def _check(
     return check_against(against or "", rtol=rtol, atol=atol, timeout=timeout)
 
 
-def _document(report: Reduction) -> dict[str, Any]:
-    document = asdict(report)
+def _document(model: str, report: Reduction) -> dict[str, Any]:
+    document: dict[str, Any] = {field.name: getattr(report, field.name) for field in fields(report) if field.name != "found"}
+    document |= {"model": model, "layers": [asdict(layer) for layer in report.layers]}
     document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}
     return document
 
@@ -163,7 +164,8 @@ def _show(report: Reduction) -> None:
         render.note_line(note)
     render.line(report.failure)
     render.line()
-    render.line(report.output if report.inputs is None else f"{report.output}, inputs in {report.inputs}; this shows the failure:")
+    inputs = "" if report.inputs is None else f", inputs in {report.inputs}"
+    render.line(f"{report.output}{inputs}; this shows the failure:")
     render.line(f"  {shlex.join(report.command)}")
 
 

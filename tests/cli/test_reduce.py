@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -156,3 +159,52 @@ def test_files_of_the_user_are_not_overwritten(
     assert run(["reduce", str(tmp_path / "classifier.xml"), "-o", str(tmp_path / output), "--trap", "nan"]) == 2
     assert said in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+SLOW = """import os, signal, time
+counter = os.path.join(os.path.dirname(sys.argv[0]), "counter")
+with open(counter, "a") as file:
+    file.write(".")
+stop = os.environ.get("STOP_AT")
+if stop is not None and os.path.getsize(counter) == int(stop):
+    os.kill(os.getppid(), int(os.environ["SIGNAL"]))
+    time.sleep(5)
+sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(("number", "stop_at"), [(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)])
+def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
+    output, counter = tmp_path / "min.xml", tmp_path / "counter"
+    command = [sys.executable, "-m", "irexec", "reduce", CLASSIFIER, "-o", str(output), "--check", check(tmp_path, SLOW), "--json"]
+
+    def start(*more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        counter.unlink(missing_ok=True)
+        return subprocess.run([*command, *more], env={**os.environ, "PYTHONPATH": str(ROOT), **variables}, capture_output=True, text=True)
+
+    whole = json.loads(start().stdout)
+    expected = output.read_bytes()
+    for path in tmp_path.glob("min.*"):
+        path.unlink()
+    stopped = start(STOP_AT=str(stop_at), SIGNAL=str(int(number)))
+    assert stopped.returncode == (-9 if number == signal.SIGKILL else 128 + number), stopped.stderr
+    best = types(output)
+    # A process that is killed at once may have a smaller part than the one that it wrote last.
+    assert {"MaxPool", "Relu"} <= set(best) and len(best) <= (12 if stop_at == 4 or number == signal.SIGKILL else 6)
+    assert irexec.validate(irexec.read_model(output)) == []
+    if number != signal.SIGKILL:
+        assert "--resume" in stopped.stderr
+    resumed = json.loads(start("--resume").stdout)
+    # The model itself and the candidate that was being checked are checked again.
+    assert resumed["checks"] == whole["checks"] - (stop_at - 2)
+    assert resumed["recalled"] == stop_at - 2 + whole["recalled"]
+    assert output.read_bytes() == expected
+    assert not (tmp_path / "min.reduce").exists()
+
+
+def test_a_file_of_another_reduction_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "min.reduce").write_text(json.dumps({"format": "irexec reduce 1", "check": "other"}) + "\nabc fails\nbroken")
+    options = ["reduce", DAMAGED, "-o", str(tmp_path / "min.xml"), "--finding", "IR103"]
+    assert run([*options, "--resume"]) == 2
+    assert "is of another model" in capsys.readouterr().err
+    assert run(options) == 0

@@ -91,6 +91,11 @@ class Whole:
         return self.recording.model
 
     @property
+    def identity(self) -> str:
+        """What distinguishes the model from others of the same reduction."""
+        return f"{self.path} {'declared' if self.recording.keep_shapes else 'recorded'} shapes"
+
+    @property
     def everything(self) -> Part:
         """The part that is the whole model, what nothing reads included."""
         return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.loose))))

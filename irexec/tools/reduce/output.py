@@ -16,7 +16,7 @@ from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Files
 from irexec.tools.result_files import check_file
 
-_PART_OF_TIME = 20
+_PART_OF_TIME = 5
 """Writing results that are not the last one takes at most one part of so many of the time."""
 
 
@@ -28,14 +28,13 @@ class Output:
 
     Attributes:
         state: the file of answers.
-        written: the candidate that has been written last; None if none has.
     """
 
     def __init__(self, path: str) -> None:
         self.model = Path(path)
         self.inputs = self.model.with_suffix(".npz")
         self.state = self.model.with_suffix(".reduce")
-        self.written: Candidate | None = None
+        self._written: Candidate | None = None
         self._ended, self._took = time.monotonic(), 0.0
 
     def check(self, read: Mapping[str, str]) -> None:
@@ -60,6 +59,11 @@ class Output:
         if time.monotonic() - self._ended >= _PART_OF_TIME * self._took:
             self.write(candidate)
 
+    def complete(self, candidate: Candidate) -> None:
+        """Write a candidate, unless it is what has been written last."""
+        if candidate is not self._written:
+            self.write(candidate)
+
     def write(self, candidate: Candidate) -> None:
         """Write a candidate: all of its files or none.
 
@@ -72,7 +76,7 @@ class Output:
             write_npz(file, candidate.inputs)
 
         io.write(candidate.model, self.model, {self.inputs: inputs})
-        self.written, self._ended = candidate, time.monotonic()
+        self._written, self._ended = candidate, time.monotonic()
         self._took = self._ended - start
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +18,12 @@ from irexec.api import read_model
 from irexec.errors import InputError
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node
+from irexec.runtime.inputs import bind_inputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.bodies import inner_wholes
 from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole, named_inputs
-from irexec.tools.reduce.checks.check import Check, Files
+from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
@@ -39,13 +42,13 @@ class ReduceOptions(RunOptions):
     """How a model is reduced.
 
     Attributes:
-        output: the .xml to write.
+        output: the .xml to write; None writes nothing.
         keep_shapes: what is cut keeps the sizes that the model leaves open, in place of those of the run.
-        resume: go on from where an interrupted reduction was.
-        timeout: seconds of each run of irexec.
+        resume: go on from where an interrupted reduction of the same output was.
+        timeout: seconds of the run that records the values.
     """
 
-    output: str
+    output: str | None = None
     keep_shapes: bool = False
     resume: bool = False
     timeout: float | None = None
@@ -71,12 +74,12 @@ class Reduction:
     """What came of a reduction.
 
     Attributes:
-        model: the path of the model that was reduced.
-        output: the .xml of the smallest model that fails.
-        inputs: the .npz of its inputs; None where it has none.
+        model: the path of the model that was reduced; "" where it is not from a file.
+        output: the .xml of the smallest model that fails; None where nothing is written.
+        inputs: the .npz of its inputs; None where it has none, or nothing is written.
         failure: how it fails, in one sentence.
         kind: what the failures of all candidates that were accepted have in common.
-        command: the arguments of the command that shows it.
+        command: the arguments of the command that shows it; empty where nothing is written.
         before, after: how many layers the model had and has, but for Parameters, Constants and Results; those of bodies count.
         layers: those of the smallest model.
         parameters, constants: how many of them it has.
@@ -84,10 +87,11 @@ class Reduction:
         recalled: how many were known from before, in this run or an interrupted one.
         seconds: of this run.
         notes: what the user may not expect.
+        found: the smallest model itself, with its inputs.
     """
 
     model: str
-    output: str
+    output: str | None
     inputs: str | None
     failure: str
     kind: str
@@ -100,7 +104,8 @@ class Reduction:
     checks: int
     recalled: int
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    found: Candidate
 
     def __repr__(self) -> str:
         """The layers and how they fail."""
@@ -110,20 +115,20 @@ class Reduction:
 
 
 def reduce(
-    path: str,
-    sources: Sequence[InputSource],
+    model: str | Path | Model,
     check: Check,
-    options: ReduceOptions,
+    inputs: Sequence[InputSource] | Mapping[str | int, Any] = (),
+    options: ReduceOptions | None = None,
     *,
     notify: Callable[[str], None] = lambda text: None,
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Reduction:
-    """Find the smallest part of a model that fails as the model does, and write it with its inputs.
+    """Find the smallest part of a model that fails as the model does.
 
     Args:
-        path: the model.
-        sources: where its inputs come from; random ones unless given.
+        model: a model, or its path; it is not changed.
         check: decides whether a candidate fails, and how. It is not closed.
+        inputs: arrays for its inputs, or where they come from; random ones unless given.
         options: what is written, and how parts are cut out.
         notify: takes what the user may not expect.
         progress: called after each check.
@@ -133,41 +138,69 @@ def reduce(
         InputError: an option, input or file does not fit, or a file of the user would be overwritten.
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read or written.
     """
-    start, output = time.monotonic(), Output(options.output)
-    output.check(files_read(path, options.weights, sources))
-    model = read_model(path, options.weights)
-    reshape(model, options.shapes or {}, tolerant=True)
-    arrays = _inputs(model, sources, options.seed, notify)
-    about = {
-        "model": _digest(model, path),
-        "inputs": _arrays_digest(arrays),
-        "check": list(check.identity),
-        "keep_shapes": options.keep_shapes,
-    }
-    answers = Answers(output.state, about, resume=options.resume)
-    trials = Trials(check, answers, progress, output.offer)
-    if trials.first(Candidate(model, named_inputs(model, arrays))) is None:
+    start, options = time.monotonic(), options or ReduceOptions()
+    output = None if options.output is None else Output(options.output)
+    if output is not None:
+        output.check(_files_read(model, options, inputs))
+    read = _read(model, options)
+    arrays = _inputs(read, inputs, options.seed, notify)
+    answers = _answers(model, read, arrays, check, options, output)
+    trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
+    if trials.first(Candidate(read, named_inputs(read, arrays))) is None:
         raise DoesNotFail("the model does not fail this check, so that there is nothing to reduce")
-    complete = False
     try:
-        notes = _reduced(model, arrays, trials, options)
-        complete = True
-    finally:
-        best = trials.smallest
-        if best is not output.written and (complete or best.model is not model):
-            output.write(best)
-    answers.delete()
-    return _report(path, model, check, trials, output, notes, time.monotonic() - start)
+        notes = _reduced(read, arrays, trials, options)
+    except BaseException:
+        if output is not None and trials.smallest.model is not read:
+            output.complete(trials.smallest)
+            notify(f"{output.model} has the smallest part so far, of {count_layers(trials.smallest.model)} layers; --resume goes on")
+        raise
+    if output is not None:
+        output.complete(trials.smallest)
+        answers.delete()
+    return _report(read, check, trials, output, notes, time.monotonic() - start)
 
 
-def _inputs(model: Model, sources: Sequence[InputSource], seed: int, notify: Callable[[str], None]) -> list[np.ndarray]:
+def _nowhere(candidate: Candidate) -> None:
+    return
+
+
+def _files_read(
+    model: str | Path | Model, options: ReduceOptions, inputs: Sequence[InputSource] | Mapping[str | int, Any]
+) -> Mapping[str, str]:
+    sources = () if isinstance(inputs, Mapping) else inputs
+    if not isinstance(model, Model):
+        return files_read(str(model), options.weights, sources)
+    return {str(path): "the model" for path in (model.path, model.bin_path) if path is not None} | files_read("", None, sources)
+
+
+def _read(model: str | Path | Model, options: ReduceOptions) -> Model:
+    """The model with the shapes of the options."""
+    read = copy.copy(model) if isinstance(model, Model) else read_model(model, options.weights)
+    reshape(read, options.shapes or {}, tolerant=True)
+    return read
+
+
+def _inputs(
+    model: Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None]
+) -> list[np.ndarray]:
     """An array for each input of a model, in order."""
     ports = model.inputs
-    arrays = sample_inputs(sources, ports, seed, notify)
-    missing = [port.name for port in ports if port.name not in arrays]
-    if missing:
-        raise InputError(f"no value is given for input {', '.join(map(repr, missing))}")
-    return [arrays[port.name] for port in ports]
+    if isinstance(inputs, Mapping):
+        return bind_inputs(ports, inputs)
+    return bind_inputs(ports, sample_inputs(inputs, ports, seed, notify))
+
+
+def _answers(
+    model: str | Path | Model, read: Model, arrays: Sequence[np.ndarray], check: Check, options: ReduceOptions, output: Output | None
+) -> Answers:
+    """What is known from before; kept in a file if the model is from one, and something is written."""
+    if output is None or isinstance(model, Model):
+        if options.resume:
+            raise InputError("only a reduction of a file that is written to a file can be resumed")
+        return Answers(None, {}, resume=False)
+    about = {"inputs": _arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
+    return Answers(output.state, {"model": _digest(read, str(model)), **about}, resume=options.resume)
 
 
 def _reduced(model: Model, arrays: Sequence[np.ndarray], trials: Trials, options: ReduceOptions) -> list[str]:
@@ -202,16 +235,17 @@ def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole |
     return next((inner for inner in bodies if trials(inner, inner.everything)), None)
 
 
-def _report(path: str, model: Model, check: Check, trials: Trials, output: Output, notes: Sequence[str], seconds: float) -> Reduction:
+def _report(model: Model, check: Check, trials: Trials, output: Output | None, notes: Sequence[str], seconds: float) -> Reduction:
     best, failure = trials.smallest, trials.failure
-    files: Files = output.files(best)
+    files = None if output is None else output.files(best)
     types = [node.type for node in best.model.nodes]
     return Reduction(
-        model=path, output=files.model, inputs=files.inputs, failure=failure.text, kind=failure.kind, command=tuple(check.command(files)),
+        model=str(model.path or ""), output=None if files is None else files.model, inputs=None if files is None else files.inputs,
+        failure=failure.text, kind=failure.kind, command=() if files is None else tuple(check.command(files)),
         before=count_layers(model), after=count_layers(best.model),
         layers=tuple(Layer(node.id, node.name, node.type, _inner(node)) for node in best.layers),
         parameters=types.count("Parameter"), constants=types.count("Constant"),
-        checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes),
+        checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes), found=best,
     )  # fmt: skip
 
 

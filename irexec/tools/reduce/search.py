@@ -70,7 +70,7 @@ class Trials:
 
     def __call__(self, whole: Whole, part: Part) -> bool:
         """Whether a part fails in the same way."""
-        key = part.key(whole.path)
+        key = part.key(whole.identity)
         known = self._answers.known.get(key)
         if known is not None:
             self.recalled += 1
