@@ -53,8 +53,8 @@ class Kinds(click.ParamType):
 @click.option("--against", type=click.Choice(_AGAINST), help="It fails where this runtime refuses it, or gives other results than irexec.")
 @click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
 @click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
-@click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against.  [default: 0.001]")
-@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance of --against.  [default: 1e-06]")
+@click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare.")
+@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance, likewise.")
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
 )

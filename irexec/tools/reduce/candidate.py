@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,10 +27,12 @@ class Candidate:
     Attributes:
         model: the model.
         inputs: an array for each of its inputs, by name.
+        expected: what another runtime gives for some of its results, by the names of the outputs.
     """
 
     model: Model
     inputs: Mapping[str, np.ndarray]
+    expected: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def layers(self) -> list[Node]:
@@ -107,7 +109,8 @@ class Whole:
             IrexecError: no such model can be made.
         """
         made = self.extracted(part)
-        return Candidate(made.model, named_inputs(made.model, [self.recording.array(value) for value in made.feeds]))
+        inputs = named_inputs(made.model, [self.recording.array(value) for value in made.feeds])
+        return Candidate(made.model, inputs, named_results(made.model, made.results, self.recording.reference))
 
     def extracted(self, part: Part) -> SubModel:
         """The model of a part."""
@@ -136,7 +139,7 @@ class Whole:
 
     def bypasses(self, part: Part, unit: int) -> list[int]:
         """The inputs of a layer that may stand for its only output: those of its type and shape."""
-        if len(self.units[unit]) != 1 or self.units[unit][0].bodies:
+        if len(self.units[unit]) != 1 or self.units[unit][0].bodies or self.recording.reference:
             return []
         (node,) = self.units[unit]
         if len(node.outputs) != 1:
@@ -176,6 +179,15 @@ def named_inputs(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.nda
             raise InputError(f"the element type of input {port.name!r} is not known")
         found[name] = array if array.dtype == port.element.carrier else array.astype(port.element.carrier)
     return found
+
+
+def named_results(model: Model, values: Sequence[Value | None], reference: Mapping[Value, np.ndarray]) -> dict[str, np.ndarray]:
+    """The reference values of the Results of a model, each of which gives one of ``values``, by the names of its outputs."""
+    if not reference:
+        return {}
+    return {
+        port.name: reference[value] for port, value in zip(model.outputs, values, strict=True) if value is not None and value in reference
+    }
 
 
 def made(whole: Whole, part: Part) -> Candidate | None:

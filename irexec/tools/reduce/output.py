@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO
+
+import numpy as np
 
 from irexec import io
 from irexec.errors import InputError, ModelError
@@ -33,6 +36,7 @@ class Output:
     def __init__(self, path: str) -> None:
         self.model = Path(path)
         self.inputs = self.model.with_suffix(".npz")
+        self.expected = self.model.with_suffix(".expected.npz")
         self.state = self.model.with_suffix(".reduce")
         self._written: Candidate | None = None
         self._ended, self._took = time.monotonic(), 0.0
@@ -41,18 +45,18 @@ class Output:
         """Raise InputError before the work if the files cannot be written, or not without overwriting something of the user's."""
         if self.model.suffix != ".xml":
             raise InputError(f"-o {self.model} does not end in .xml")
-        for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.state):
+        for path in (self.model, self.model.with_suffix(".bin"), self.inputs, self.expected, self.state):
             check_file("-o", path, read)
-        if self.inputs.exists() and not self.model.exists():
-            raise InputError(
-                f"-o {self.model}: the inputs would be written to {self.inputs}, which exists without {self.model.name} beside it"
-            )
+        taken = next((path for path in (self.inputs, self.expected) if path.exists()), None)
+        if taken is not None and not self.model.exists():
+            raise InputError(f"-o {self.model}: arrays would be written to {taken}, which exists without {self.model.name} beside it")
         if self.state.exists() and not _is_state(self.state):
             raise InputError(f"-o {self.model}: what has been tried would be written to {self.state}, which exists and is something else")
 
     def files(self, candidate: Candidate) -> Files:
         """The files of a candidate, as commands name them."""
-        return Files(str(self.model), str(self.inputs) if candidate.inputs else None)
+        expected = str(self.expected) if candidate.expected else None
+        return Files(str(self.model), str(self.inputs) if candidate.inputs else None, expected)
 
     def offer(self, candidate: Candidate) -> None:
         """Write a candidate that may not be the last one, unless writing takes too much of the time."""
@@ -71,13 +75,14 @@ class Output:
             ModelError: they cannot be written; what was there before is as it was.
         """
         start = time.monotonic()
-
-        def inputs(file: IO[bytes]) -> None:
-            write_npz(file, candidate.inputs)
-
-        io.write(candidate.model, self.model, {self.inputs: inputs})
+        beside = {self.inputs: candidate.inputs} | ({self.expected: candidate.expected} if candidate.expected else {})
+        io.write(candidate.model, self.model, {path: partial(_write_arrays, arrays) for path, arrays in beside.items()})
         self._written, self._ended = candidate, time.monotonic()
         self._took = self._ended - start
+
+
+def _write_arrays(arrays: Mapping[str, np.ndarray], file: IO[bytes]) -> None:
+    write_npz(file, arrays)
 
 
 def _is_state(path: Path) -> bool:

@@ -35,6 +35,8 @@ class Recording:
         seed: of random values where nothing is recorded.
         keep_shapes: whether what is cut keeps sizes that are not known before a run.
         timeout: seconds of a run.
+        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: behind a fault
+            the values of irexec are wrong.
     """
 
     model: Model
@@ -43,6 +45,7 @@ class Recording:
     seed: int = 0
     keep_shapes: bool = False
     timeout: float | None = None
+    reference: Mapping[Value, np.ndarray] = field(default_factory=dict)
     _held: dict[Value, np.ndarray] = field(default_factory=dict)
     _absent: set[Node] = field(default_factory=set)
     _boundaries: dict[Value, Fact | None] = field(default_factory=dict)
@@ -50,11 +53,18 @@ class Recording:
 
     @staticmethod
     def of(
-        model: Model, inputs: Mapping[Node, np.ndarray], *, seed: int = 0, keep_shapes: bool = False, timeout: float | None = None
+        model: Model,
+        inputs: Mapping[Node, np.ndarray],
+        *,
+        seed: int = 0,
+        keep_shapes: bool = False,
+        timeout: float | None = None,
+        reference: Mapping[Value, np.ndarray] | None = None,
     ) -> Recording:
         """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
         inference = infer_shapes(model, tolerant=True)
-        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout)
+        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, reference or {})
+        recording._held.update(recording.reference)
         recording._absent.update(inference.blocked(model))
         recording._absent.update(topological(model)[1])
         recording._constant.update(_constant_nodes(model))
@@ -115,8 +125,10 @@ class Recording:
         if value in self.inference.facts and value.node not in self._absent and not self.is_recorded(value):
             self._record([value])
         fact = self.fact(value)
-        if fact is None or not self._is_constant(value):
-            return fact
+        if fact is None:
+            return None
+        if not self._is_constant(value):
+            return None if self.reference and value not in self.reference else fact
         known = self.inference.facts[value].known if value in self.inference.facts else None
         array = self._held.get(value) if known is None else known
         return fact if array is None else Fact(fact.element, array.shape, array)

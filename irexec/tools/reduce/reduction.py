@@ -17,12 +17,12 @@ from irexec.analysis.submodel import with_shapes
 from irexec.api import read_model
 from irexec.errors import InputError
 from irexec.io.regular_files import open_regular
-from irexec.ir.graph import Node
+from irexec.ir.graph import Node, Value
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.bodies import inner_wholes
-from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole, named_inputs
+from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole, named_inputs, named_results
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
@@ -146,10 +146,12 @@ def reduce(
     arrays = _inputs(read, inputs, options.seed, notify)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
-    if trials.first(Candidate(read, named_inputs(read, arrays))) is None:
+    reference = check.reference(read, arrays)
+    results = named_results(read, [node.inputs[0] if node.inputs else None for node in read.results], reference)
+    if trials.first(Candidate(read, named_inputs(read, arrays), results)) is None:
         raise DoesNotFail("the model does not fail this check, so that there is nothing to reduce")
     try:
-        notes = _reduced(read, arrays, trials, options)
+        notes = _reduced(read, arrays, reference, trials, options)
     except BaseException:
         if output is not None and trials.smallest.model is not read:
             output.complete(trials.smallest)
@@ -203,26 +205,35 @@ def _answers(
     return Answers(output.state, {"model": _digest(read, str(model)), **about}, resume=options.resume)
 
 
-def _reduced(model: Model, arrays: Sequence[np.ndarray], trials: Trials, options: ReduceOptions) -> list[str]:
+def _reduced(
+    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, options: ReduceOptions
+) -> list[str]:
     """Find the smallest candidate; gives notes about it."""
-    whole, notes = _taken_apart(model, arrays, trials, options)
+    whole, notes = _taken_apart(model, arrays, reference, trials, options)
     if whole is None:
         return notes
     while whole is not None:
         part = smallest(whole, trials)
-        whole = _failing_body(whole, whole.kept(part), trials)
+        whole = None if reference else _failing_body(whole, whole.kept(part), trials)
     if not trials.smallest.layers:
         notes.append("it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model")
     return notes
 
 
-def _taken_apart(model: Model, arrays: Sequence[np.ndarray], trials: Trials, options: ReduceOptions) -> tuple[Whole | None, list[str]]:
+def _taken_apart(
+    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, options: ReduceOptions
+) -> tuple[Whole | None, list[str]]:
     """The model with the shapes of its inputs, or with those that it declares where it fails only so; None where neither fails."""
     for keep in (True,) if options.keep_shapes else (False, True):
         shapes = {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
         fixed = with_shapes(model, shapes)
         inputs = dict(zip(fixed.parameters, arrays, strict=True))
-        whole = Whole.of(Recording.of(fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout))
+        copies = {
+            a: b for node, copied in zip(model.nodes, fixed.nodes, strict=True) for a, b in zip(node.outputs, copied.outputs, strict=True)
+        }
+        known = {copies[value]: array for value, array in reference.items()}
+        recording = Recording.of(fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout, reference=known)
+        whole = Whole.of(recording)
         if trials(whole, whole.everything):
             only_so = keep and not options.keep_shapes
             return whole, ["it fails only with the sizes that the model leaves open, which are kept"] if only_so else []

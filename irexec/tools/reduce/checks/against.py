@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from irexec.tools.reduce.checks.check import Check
-from irexec.tools.reduce.checks.runtime import ATOL, RTOL, RuntimeCheck
+from irexec.tools.reduce.checks.onnx_file import OnnxFileCheck
+from irexec.tools.reduce.checks.runtime import RuntimeCheck
+
+RUNTIMES = ("openvino", "onnxruntime", "onnx", "reference")
 
 
 def check_against(name: str, *, rtol: float | None = None, atol: float | None = None, timeout: float | None = None) -> Check:
     """Whether irexec and a runtime part.
 
     Args:
-        name: of irexec.tools.runtimes.RUNTIMES, other than "irexec".
-        rtol, atol: the tolerances; the defaults of the check unless given.
+        name: of RUNTIMES.
+        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
         timeout: seconds that each runtime may take.
 
     Raises:
         UnsupportedError: the runtime is not installed.
     """
-    return RuntimeCheck(name, rtol=RTOL if rtol is None else rtol, atol=ATOL if atol is None else atol, timeout=timeout)
+    kind = OnnxFileCheck if name in ("onnxruntime", "onnx") else RuntimeCheck
+    return kind(name, rtol=rtol, atol=atol, timeout=timeout)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+import numpy as np
+
+from irexec.analysis.model import Model
+from irexec.ir.graph import Value
 from irexec.tools.reduce.candidate import Candidate
 
 
@@ -30,10 +34,12 @@ class Files:
     Attributes:
         model: the .xml.
         inputs: the .npz of its inputs; None where it has none.
+        expected: the .npz of the results that another runtime gives; None where there are none.
     """
 
     model: str
     inputs: str | None
+    expected: str | None = None
 
 
 class Check(ABC):
@@ -59,6 +65,21 @@ class Check(ABC):
     @abstractmethod
     def command(self, files: Files) -> list[str]:
         """The arguments of a command that shows the failure of a candidate that is written to these files."""
+
+    def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
+        """What another runtime gives for values of the model itself; parts are then cut at these values only, and get them as inputs.
+
+        Empty for a check that asks about each candidate by itself.
+
+        Args:
+            model: the model that is reduced.
+            inputs: an array for each of its inputs, in order.
+
+        Raises:
+            EngineError: the runtime cannot run the model.
+            InputError: the model is not of the kind that it runs.
+        """
+        return {}
 
     def close(self) -> None:
         """End processes and delete files."""

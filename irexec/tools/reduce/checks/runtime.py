@@ -7,31 +7,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irexec.analysis.model import Port
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Value
 from irexec.runtime.session import CompiledModel
+from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.runtimes import Worker, open_runtime, require_runtime
-
-RTOL, ATOL = 1e-3, 1e-6
 
 
 class RuntimeCheck(Check):
     """Whether a runtime and irexec part on a candidate.
 
-    Integers and booleans must be equal. A float may differ by ``atol``, and by ``rtol`` of the largest finite value of its tensor.
-
     Args:
         name: "openvino", or "reference" for irexec's reference kernels.
-        rtol, atol: the tolerances.
+        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
         timeout: seconds that each runtime may take.
 
     Raises:
         UnsupportedError: the runtime is not installed.
     """
 
-    def __init__(self, name: str, *, rtol: float = RTOL, atol: float = ATOL, timeout: float | None = None) -> None:
+    def __init__(self, name: str, *, rtol: float | None = None, atol: float | None = None, timeout: float | None = None) -> None:
         require_runtime(name)
         self.name, self.rtol, self.atol, self.timeout = name, rtol, atol, timeout
         self._worker = Worker(name, timeout) if name == "openvino" else None
@@ -53,14 +52,15 @@ class RuntimeCheck(Check):
             return None if isinstance(ours, Failure) and self.name == "reference" else theirs
         if ours is None or isinstance(ours, Failure):
             return ours
-        names = [port.name for port in candidate.model.outputs]
-        return next((found for found in map(self._difference, names, ours, theirs) if found is not None), None)
+        ports = candidate.model.outputs
+        found = (difference(port, a, b, self.name, self.rtol, self.atol) for port, a, b in zip(ports, ours, theirs, strict=True))
+        return next((failure for failure in found if failure is not None), None)
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
-        tolerances = [f"--rtol={self.rtol:g}", f"--atol={self.atol:g}"]
-        return ["irexec", "compare", files.model, files.model, "--b-runtime", self.name, *inputs, *tolerances]
+        tolerances = [f"--{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None]
+        return ["irexec", "compare", files.model, "--b-runtime", self.name, *inputs, *tolerances]
 
     def close(self) -> None:
         """See Check."""
@@ -94,30 +94,16 @@ class RuntimeCheck(Check):
             reason = error.reason if isinstance(error, NodeError) else str(error)
             return Failure(f"{self.name} refuses: {essence(reason)}", f"{self.name} refuses the model: {error}")
 
-    def _difference(self, name: str, ours: np.ndarray, theirs: np.ndarray) -> Failure | None:
-        """How two arrays of one result differ."""
-        where = f"of result {name!r}: irexec gives"
-        if ours.shape != theirs.shape:
-            return Failure("shapes differ", f"shapes {where} {list(ours.shape)}, {self.name} {list(theirs.shape)}")
-        if ours.dtype != theirs.dtype:
-            return Failure("types differ", f"types {where} {ours.dtype}, {self.name} {theirs.dtype}")
-        wrong = _wrong(ours, theirs, self.rtol, self.atol)
-        if not wrong.any():
-            return None
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-        count = f"{int(wrong.sum())} of {wrong.size} values differ, the first at {list(first)}"
-        return Failure("values differ", f"result {name!r}: {count}: irexec gives {ours[first]}, {self.name} {theirs[first]}")
 
-
-def _wrong(ours: np.ndarray, theirs: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    """Where two arrays of one shape and type differ."""
-    if ours.dtype.kind != "f":
-        return np.asarray(ours != theirs)
-    with np.errstate(all="ignore"):
-        a, b = ours.astype(np.float64), theirs.astype(np.float64)
-        scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-        allowed = max(rtol, 8 * float(np.finfo(ours.dtype).eps)) * scale + atol
-        return np.asarray(~((np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b))))
+def difference(port: Port, ours: np.ndarray, theirs: np.ndarray, name: str, rtol: float | None, atol: float | None) -> Failure | None:
+    """How a result of irexec differs from that of the runtime ``name``; None if it does not."""
+    usual = RTOL.get(str(port.element), RTOL["f32"]) if rtol is None else rtol
+    tolerance = Tolerance(rtol=usual, atol=usual if atol is None else atol, scaled=atol is None)
+    found = agreement_of(port.name, theirs, ours, tolerance, "irexec")
+    if found.agrees:
+        return None
+    kind = "shapes differ" if ours.shape != theirs.shape else "values differ"
+    return Failure(kind, f"result {port.name!r} of {name}: {found.message}")
 
 
 _NAMED = (
