@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from irexec.cli import render
+from irexec.messages import cut
 from irexec.tools.diff.groups import groups, total
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange
 
@@ -14,8 +15,10 @@ Line = tuple[str, str]
 _HEAD, _OLD, _NEW, _SAME, _NAME = "bold cyan", "red", "green", "", "yellow"
 _ALONE = 3
 """Layers with equal changes that are still listed one by one."""
-_NAMED, _RENAMED = 3, 10
-"""Layers of a group that are named; renamed layers that are listed."""
+_NAMED, _RENAMED, _METADATA = 3, 10, 6
+"""Layers of a group that are named; renamed layers, and changes of metadata, that are listed."""
+_LONGEST = 160
+"""Characters of a text; longer ones are cut in their middle."""
 
 
 def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
@@ -26,7 +29,7 @@ def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
     yield _NEW, f"+++ {found.b} ({_count(found.layer_counts[1], 'layer')})"
     if found.model:
         yield _HEAD, "@@ model @@"
-        yield from _changes(found.model)
+        yield from _model(found.model, verbose)
     own = _own(found)
     renamed: list[LayerDiff] = []
     shown: set[int] = set()
@@ -43,6 +46,16 @@ def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
     yield from _renamed(renamed, verbose)
     listed = {id(each) for index, followers in own.items() if index in shown for each in followers}
     yield from _following(found, listed, verbose)
+
+
+def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Line]:
+    """Changes of the model; of metadata the first ones."""
+    plain = [change for change in changes if change.kind != "metadata"]
+    metadata = [change for change in changes if change.kind == "metadata"]
+    shown = metadata if verbose or len(metadata) <= _METADATA else metadata[: _METADATA - 1]
+    yield from _changes([*plain, *shown])
+    if len(shown) < len(metadata):
+        yield _SAME, f"  ... and {len(metadata) - len(shown)} more changes of metadata"
 
 
 def _count(number: int, what: str) -> str:
@@ -102,9 +115,9 @@ def _changes(changes: Iterable[Change]) -> Iterator[Line]:
             yield _SAME, f"  {value_text(change.values)}"
             continue
         if change.a is not None:
-            yield _OLD, f"- {change.what}: {change.a}"
+            yield _OLD, f"- {change.what}: {cut(change.a, _LONGEST)}"
         if change.b is not None:
-            yield _NEW, f"+ {change.what}: {change.b}"
+            yield _NEW, f"+ {change.what}: {cut(change.b, _LONGEST)}"
 
 
 def value_text(values: ValueChange) -> str:
@@ -131,7 +144,7 @@ def _group(layers: Sequence[LayerDiff]) -> Iterator[Line]:
         yield _HEAD, f"@@ {title} @@"
     else:
         attributes = "".join(f' {name}="{value}"' for name, value in first.attributes.items())
-        where = ", each on an edge that was there" if first.between and sign == "+" else ""
+        where = f", each {'put on' if sign == '+' else 'taken from'} an edge" if first.between else ""
         yield style, f"{sign} {title}{attributes}{where}:"
     names = [str(layer.layer) for layer in layers]
     more = [f"... and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from irexec.analysis.matching.assignment import Assignment
-from irexec.analysis.matching.side import Side
+from irexec.analysis.matching.side import Side, Source
 
 _DEPTH = 8
 """Layers between a constant and its consumer that are looked through."""
 
 
 def pair_through(state: Assignment) -> None:
-    """Pair constants of which one is read directly, the other through layers that only its graph has, if both have as many elements."""
-    for i in state.open_a():
-        if state.a.nodes[i].constant is not None:
-            _pair(state, i, _through(state.a, state.b, state.to_b, state.to_a, i))
-    for j in state.open_b():
-        if state.b.nodes[j].constant is not None:
-            i = _through(state.b, state.a, state.to_a, state.to_b, j)
-            _pair(state, i, j)
+    """Pair constants with as many elements that the same input of a pair reads, through layers that only one graph has, on either side."""
+    readers = {user for i in state.open_a() for _, _, user in state.a.uses[i]}
+    readers |= {state.to_a[user] for j in state.open_b() for _, _, user in state.b.uses[j]}
+    for i in sorted((i for i in readers if i >= 0 and state.to_b[i] >= 0), key=lambda i: state.a.rank[i]):
+        for one, other in zip(state.a.sources[i], state.b.sources[state.to_b[i]], strict=False):
+            mine, theirs = _constant(state.a, one, state.to_b), _constant(state.b, other, state.to_a)
+            if mine >= 0 and theirs >= 0 and state.is_open(mine, theirs) and _count(state.a, mine) == _count(state.b, theirs):
+                state.add(mine, theirs, "through")
 
 
-def _pair(state: Assignment, i: int, j: int) -> None:
-    if i >= 0 and j >= 0 and state.is_open(i, j):
-        state.add(i, j, "through")
-
-
-def _through(side: Side, other: Side, partners: list[int], back: list[int], i: int) -> int:
-    """The constant of the other side that the consumer of constant ``i`` reads through unpaired layers; -1 if there is none."""
-    constant = side.nodes[i].constant
-    for _, port, user in side.uses[i]:
-        partner = partners[user]
-        sources = other.sources[partner] if partner >= 0 else []
-        source = sources[port] if port < len(sources) else None
-        for _ in range(_DEPTH):
-            if source is None or back[source[0]] >= 0:
-                break
-            found = other.nodes[source[0]].constant
-            if found is not None and constant is not None and found.count == constant.count:
-                return source[0]
-            source = other.sources[source[0]][0] if other.sources[source[0]] else None
+def _constant(side: Side, source: Source | None, partners: list[int]) -> int:
+    """The unpaired constant that a source is, or is computed from by unpaired layers as their first input; -1 if there is none."""
+    for _ in range(_DEPTH):
+        if source is None or partners[source[0]] >= 0:
+            return -1
+        if side.nodes[source[0]].constant is not None:
+            return source[0]
+        source = side.sources[source[0]][0] if side.sources[source[0]] else None
     return -1
+
+
+def _count(side: Side, i: int) -> int:
+    constant = side.nodes[i].constant
+    return -1 if constant is None else constant.count
 
 
 def pair_in_place(state: Assignment) -> None:

@@ -15,11 +15,14 @@ from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
 from irexec.tools.diff.values import ReadAs, constant_changes, value_change
 
 _ROOTS = 4
+_PASSED = 8
+"""Layers without a partner between a constant and the layer that reads what they compute."""
 _CAUSES = ("type", "versions", "attributes", "types", "shapes", "wiring", "values", "bodies")
 """Kinds of changes that shapes and types further on may follow from."""
 
 Roots = tuple[int, ...]
 Place = tuple[float, ...]
+_Readers = dict[Node, list[tuple[Node, int]]]
 
 
 @dataclass
@@ -142,16 +145,15 @@ class GraphDiff:
             yield Change("values", "values", None, None, values)
 
     def _read_as(self, pair: Pair) -> ReadAs | None:
-        """Where one constant is read through layers that only one model has, the values that the same input reads."""
+        """Where constants are read through layers that only one model has, the values that the same input of a layer reads."""
         if pair.reason != "through":
             return None
-        for readers, node, partner in ((self._readers[0], pair.a, self._matching.in_b), (self._readers[1], pair.b, self._matching.in_a)):
-            for reader, port in readers.get(node, []):
-                other = partner(reader)
-                mine = reader.inputs[port]
-                theirs = other.inputs[port] if other is not None and port < len(other.inputs) else None
-                if mine is not None and theirs is not None:
-                    return (mine, theirs) if node is pair.a else (theirs, mine)
+        readers = set(_reading(pair.b, self._readers[1], self._matching.in_a))
+        for reader, port in _reading(pair.a, self._readers[0], self._matching.in_b):
+            other = self._matching.in_b(reader)
+            if other is not None and (other, port) in readers:
+                mine, theirs = reader.inputs[port], other.inputs[port]
+                return None if mine is None or theirs is None else (mine, theirs)
         return None
 
     def _note_between(self, node: Node, start: Value, pair: Pair) -> None:
@@ -210,6 +212,18 @@ class GraphDiff:
                 self._found.model.append(Change("order", f"order of the {what}{where}", *texts))
 
 
+def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | None]) -> Iterator[tuple[Node, int]]:
+    """The layers with a partner that read a layer, with their inputs; each through the first reader of layers without one."""
+    for reader, port in readers.get(node, []):
+        for _ in range(_PASSED):
+            if partner(reader) is not None:
+                yield reader, port
+                break
+            if not readers.get(reader):
+                break
+            reader, port = readers[reader][0]
+
+
 def _places(matching: Matching) -> dict[Node, float]:
     """Where each layer comes in the order of A: one that only B has, behind what it reads, or before its reader if it reads nothing."""
     found: dict[Node, float] = {node: place for place, node in enumerate(matching.a.nodes)}
@@ -239,8 +253,8 @@ def _merged(roots: Iterable[Roots]) -> Roots:
     return tuple(found)
 
 
-def _readers(graph: Graph) -> dict[Node, list[tuple[Node, int]]]:
-    found: dict[Node, list[tuple[Node, int]]] = {}
+def _readers(graph: Graph) -> _Readers:
+    found: _Readers = {}
     for node in graph.nodes:
         for port, value in enumerate(node.inputs):
             if isinstance(value, Value):
