@@ -34,6 +34,19 @@ def bar(part: float, text: str, *, width: int = _WIDTH, height: int = 12) -> Htm
     return _svg(drawn, width, height, text, "bar")
 
 
+def area(values: Sequence[float], text: str, *, width: int = 640, height: int = 80) -> Html:
+    """A filled curve over values that follow each other, from 0 to the largest; ``text`` says what to who cannot see it.
+
+    Of more values than there are pixels, those of each pixel are drawn as their largest.
+    """
+    step = max(1, -(-len(values) // width))
+    drawn = [max(values[first : first + step]) for first in range(0, len(values), step)]
+    highest = max(drawn, default=0.0) or 1.0
+    across = width / max(1, len(drawn))
+    path = "".join(f"V{_short(height - value / highest * height)}h{_short(across, 2)}" for value in drawn)
+    return _svg([element("title", text), element("path", d=f"M0 {height}{path}V{height}z")], width, height, text, "area")
+
+
 def bars(
     rows: Sequence[tuple[str, float, str]], *, titles: tuple[str, str] = ("", ""), caption: Content = None, limit: int | None = None
 ) -> Html:
@@ -57,6 +70,7 @@ def _svg(drawn: Sequence[Content], width: int, height: int, text: str, class_: s
     )  # fmt: skip
 
 
-def _short(number: float) -> str:
-    """At most one digit behind the point: half a pixel is nothing to see."""
-    return f"{number:.1f}".removesuffix(".0")
+def _short(number: float, digits: int = 1) -> str:
+    """As few digits behind the point as can be seen."""
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".")

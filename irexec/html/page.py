@@ -16,8 +16,9 @@ def display(title: Content, *content: Content) -> str:
     """What ``_repr_html_`` returns: a title and what is below it, with the style sheet.
 
     The style sheet applies to this output alone, and takes the colours of the notebook. Where a viewer drops it, all is still readable.
+    A title that is markup, such as a table, is shown as it is.
     """
-    head = None if title is None else element("p", title, class_="title")
+    head = title if title is None or isinstance(title, Html) else element("p", title, class_="title")
     return str(element("div", element("style", style("base")), head, *content, class_="irexec"))
 
 

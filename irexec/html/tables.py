@@ -11,6 +11,22 @@ from irexec.messages import cut
 _LONGEST = 300
 """Characters of a text in a cell; longer ones, which are names and attributes, are cut in their middle."""
 
+_WIDE = 24
+"""Characters of a text that is not kept on one line on a narrow screen."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table that other parts of a page lead to.
+
+    Attributes:
+        cells: its cells.
+        id: of the row.
+    """
+
+    cells: Sequence[Content]
+    id: str
+
 
 @dataclass(frozen=True)
 class Column:
@@ -21,50 +37,68 @@ class Column:
         is_number: whether its cells are aligned to the right, with digits of one width.
         is_code: whether its cells are names, types or shapes, shown in a monospaced font.
         hint: what the column means, shown where the pointer rests on the header.
+        width: how many characters wide it is in a table of the class "fixed", the columns of which do not depend on what is in them: such
+            tables of thousands of rows are drawn in less time.
     """
 
     title: str
     is_number: bool = False
     is_code: bool = False
     hint: str | None = None
+    width: float | None = None
 
     @property
     def style_class(self) -> str | None:
         """The class of its cells."""
         return "number" if self.is_number else "code" if self.is_code else None
 
+    @property
+    def style(self) -> str | None:
+        """The style of its header."""
+        return None if self.width is None else f"width:{self.width:g}em"
+
 
 def table(
     columns: Sequence[object],
-    rows: Iterable[Sequence[Content]],
+    rows: Iterable[Sequence[Content] | Row],
     *,
     caption: Content = None,
     limit: int | None = None,
     hide_empty: bool = False,
     class_: str | None = None,
+    label: str | None = None,
 ) -> Html:
     """A table.
 
     Args:
         columns: each a Column, or the title of a column of text.
-        rows: their cells, each any Content or an ``Amount``.
+        rows: their cells, each any Content or an ``Amount``, or a Row of them.
         caption: what is in the table.
         limit: how many rows are shown at most; a last row says how many more there are.
         hide_empty: leave out columns that are empty (None or "") in every row.
-        class_: of the table.
+        class_: of the table. In one of the class "stacked" the cells of a row are below each other on a narrow screen.
+        label: what the table is called to who moves over the page by keyboard: a wide one can then be scrolled by keys.
     """
     all_columns = [column if isinstance(column, Column) else Column(str(column)) for column in columns]
     all_rows = list(rows)
     shown = all_rows if limit is None else all_rows[:limit]
-    used = [i for i in range(len(all_columns)) if not hide_empty or any(not _is_empty(row[i]) for row in shown)]
+    inside = [row.cells if isinstance(row, Row) else row for row in shown]
+    used = [i for i in range(len(all_columns)) if not hide_empty or any(not _is_empty(cells[i]) for cells in inside)]
     chosen = [all_columns[i] for i in used]
-    titles = [element("th", column.title, scope="col", class_=column.style_class, title=column.hint) for column in chosen]
-    body = [element("tr", [_cell(row[i], all_columns[i]) for i in used]) for row in shown]
+    titles = [
+        element("th", column.title, scope="col", class_=column.style_class, title=column.hint, style=column.style) for column in chosen
+    ]
+    is_stacked = class_ is not None and "stacked" in class_.split()
+    body = [
+        element("tr", [_cell(cells[i], all_columns[i], is_stacked) for i in used], id=row.id if isinstance(row, Row) else None)
+        for row, cells in zip(shown, inside, strict=True)
+    ]
     if len(all_rows) > len(shown):
         body.append(element("tr", element("td", f"and {len(all_rows) - len(shown):,} more", colspan=len(chosen), class_="more")))
     head = element("thead", element("tr", titles)) if any(column.title for column in chosen) else None
     title = None if caption is None else element("caption", caption)
-    return element("div", element("table", title, head, element("tbody", body), class_=class_), class_="scroll")
+    region: dict[str, str] = {} if label is None else {"role": "region", "aria_label": label, "tabindex": "0"}
+    return element("div", element("table", title, head, element("tbody", body), class_=class_), class_="scroll", **region)
 
 
 @dataclass(frozen=True)
@@ -80,11 +114,15 @@ class Amount:
     text: Content
 
 
-def _cell(content: Content, column: Column) -> Html:
+def _cell(content: Content, column: Column, is_stacked: bool) -> Html:
     order = None
     if isinstance(content, Amount):
         order, content = content.value, content.text
-    return element("td", _shortened(content), class_=column.style_class, data_order=order)
+    # Such a cell may be broken anywhere, but is given some width before that.
+    is_long = isinstance(content, str) and not isinstance(content, Html) and len(content) > _WIDE
+    style = f"{column.style_class or ''}{' long' if is_long else ''}".strip() or None
+    title = column.title if is_stacked and column.is_number else None
+    return element("td", _shortened(content), class_=style, data_order=order, data_title=title)
 
 
 def _is_empty(content: Content) -> bool:

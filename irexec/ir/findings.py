@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,19 +76,26 @@ def count_text(findings: Iterable[Finding]) -> str:
     return ", ".join(parts) or "no findings"
 
 
-def findings_table(findings: Sequence[Finding], *, limit: int | None = None) -> Html:
-    """The findings as a table; the meaning of a code is shown where the pointer rests on it."""
+Link = Callable[[Finding, str], Content]
+
+
+def findings_table(findings: Sequence[Finding], *, limit: int | None = None, link: Link | None = None) -> Html:
+    """The findings as a table; the meaning of a code is shown where the pointer rests on it.
+
+    ``link`` gives what is shown for the layer of a finding, of which it gets the text.
+    """
     if not findings:
         return Html()
     columns = [Column("line", is_number=True), "severity", "code", "layer", Column("port", is_number=True), "finding"]
-    return table(columns, [_cells(finding) for finding in findings], limit=limit, hide_empty=True)
+    return table(columns, [_cells(finding, link) for finding in findings], limit=limit, hide_empty=True, class_="stacked")
 
 
-def _cells(finding: Finding) -> list[Content]:
+def _cells(finding: Finding, link: Link | None) -> list[Content]:
     name = "" if finding.layer_name is None else f"{finding.layer_id} {finding.layer_name} ({finding.layer_type})"
     meaning = CODES[finding.code].meaning if finding.code in CODES else None
     severity = element("span", finding.severity, class_=finding.severity)
-    return [finding.line, severity, element("abbr", finding.code, title=meaning), name, finding.port, finding.message]
+    layer = name if link is None or not name else link(finding, name)
+    return [finding.line, severity, element("abbr", finding.code, title=meaning), layer, finding.port, finding.message]
 
 
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

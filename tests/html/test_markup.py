@@ -56,11 +56,13 @@ HOSTILE = [
 )
 def test_hostile_text_is_shown_and_not_obeyed(text: str, made: object) -> None:
     assert callable(made)
-    found, harmless = parse(made(text)), parse(made("harmless"))
+    # As long as the text, since long ones are laid out in another way.
+    word = "harmless"[: len(text)] + "x" * (len(text) - 8)
+    found, harmless = parse(made(text)), parse(made(word))
     assert [(e.tag, *e.attributes) for e in found.all()] == [(e.tag, *e.attributes) for e in harmless.all()]
-    assert found.text == harmless.text.replace("harmless", visible(text))
+    assert found.text == harmless.text.replace(word, visible(text))
     for ours, theirs in zip(found.all(), harmless.all(), strict=True):
-        assert ours.attributes == {name: (value or "").replace("harmless", visible(text)) for name, value in theirs.attributes.items()}
+        assert ours.attributes == {name: (value or "").replace(word, visible(text)) for name, value in theirs.attributes.items()}
 
 
 @given(st.text())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
-import subprocess
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -169,12 +170,13 @@ def browser() -> Iterator[Page]:
     """A browser with one tab, which ends with the block."""
     path = chromium()
     assert path is not None
-    (to_browser, write), (read, from_browser) = os.pipe(), os.pipe()
+    (to_browser, write), (read, from_browser) = _pipe(), _pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         words = [path, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
-        # The browser has the pipe as its files 3 and 4.
-        shell = ["sh", "-c", f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"', "sh", *words]
-        process = subprocess.Popen(shell, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+        # The browser has the pipes as its files 3 and 4.
+        pipes = [(os.POSIX_SPAWN_DUP2, to_browser, 3), (os.POSIX_SPAWN_DUP2, from_browser, 4)]
+        process = os.posix_spawn(path, words, os.environ, file_actions=[*nowhere, *pipes])
         os.close(to_browser)
         os.close(from_browser)
         try:
@@ -182,9 +184,22 @@ def browser() -> Iterator[Page]:
         finally:
             os.close(write)
             os.close(read)
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _end(process)
+
+
+def _pipe() -> tuple[int, int]:
+    """The ends of a pipe, with numbers above those that the browser is given them as."""
+    low = os.pipe()
+    ends = fcntl.fcntl(low[0], fcntl.F_DUPFD_CLOEXEC, 10), fcntl.fcntl(low[1], fcntl.F_DUPFD_CLOEXEC, 10)
+    for end in low:
+        os.close(end)
+    return ends
+
+
+def _end(process: int) -> None:
+    """End a process that was asked to, by the end of its pipe, and wait for it."""
+    end = time.monotonic() + 20
+    while os.waitpid(process, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)

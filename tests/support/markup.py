@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 _VOID = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
+_BLOCKS = {"details", "div", "dl", "h1", "h2", "h3", "nav", "p", "pre", "section", "table", "ul"}
 
 
 @dataclass
@@ -44,6 +45,7 @@ class _Parser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"<{tag}> has an attribute twice: {names}"
+        assert tag not in _BLOCKS or not any(outer.tag == "p" for outer in self.open), f"<{tag}> ends the <p> that it is in"
         found = Element(tag, dict(attrs))
         self.open[-1].content.append(found)
         if tag not in _VOID:
