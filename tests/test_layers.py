@@ -29,7 +29,9 @@ _LAYERS["runtime"] = {*_LAYERS["compile"], "compile"}
 # The public functions over io and runtime, which tools call as users do.
 _LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
 _LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "messages"}
-_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "messages", "startup", "__init__"}
+_LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
+_LAYERS["ray"] = {"integrations"}
+_LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "messages", "startup", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}
 # What shows itself in a notebook: any class of any layer may.
@@ -43,6 +45,7 @@ _ONLY = {
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/image_files.py",),
+    "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
     "igraph": ("irexec/tools/graph/layout.py",),
     "resvg_py": ("irexec/tools/graph/png.py",),

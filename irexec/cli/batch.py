@@ -19,8 +19,9 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
 from irexec.tools.batch.job import FORMATS, Format, Job
+from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchReport, PartDone, Watch
+from irexec.tools.batch.run import BatchOptions, BatchReport, MakeEngine, PartDone, Watch
 from irexec.tools.batch.run import batch as run_job
 from irexec.tools.results import read_labels
 
@@ -32,7 +33,11 @@ _FAILURES_SHOWN = 20
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=FilePath())
 @click.option("-o", "--output", required=True, type=FilePath(), help="A new .npz, .npy, .parquet or .jsonl, or a new folder.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Of the files in a folder; default: npz.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; default: as many as there are cores to run on.")
+@click.option("--jobs", type=click.IntRange(1, 4096), help="How many processes; default: as many as there are cores to run on.")
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Processes here, or of a Ray cluster."
+)
+@click.option("--address", help="The Ray cluster: auto, or ray://HOST:PORT; default: one that is started here.")
 @click.option("--batch-size", type=click.IntRange(1), help="Items of a run, where the model takes any number; default: 8.")
 @click.option("--rebatch", is_flag=True, help="Let a model of a fixed batch take any number of items.")
 @click.option("--resume", is_flag=True, help="Go on with the job that writes this output, if it was begun.")
@@ -83,9 +88,10 @@ def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...]
         labels=tuple(read_labels(labels)) if labels else None,
         **{name: options.pop(name) for name in ("batch_size", "column", "topk", "class_axis")},
     )
+    engine = _engine(options.pop("engine"), options.pop("address"))
     request = BatchOptions(**options)
     with _watched(as_json) as watch:
-        report = run_job(sources, job, request, watch)
+        report = run_job(sources, job, request, watch, engine)
     if as_json:
         render.json_line({"event": "end", **asdict(report)})
     else:
@@ -100,6 +106,19 @@ def _format(output: str, given: Format | None) -> Format:
     if named and given and named != given:
         raise click.UsageError(f"--format {given} is for a folder, and -o {output} ends in .{named}")
     return named or given or "npz"
+
+
+def _engine(name: str, address: str | None) -> MakeEngine:
+    """What makes the engine of a job."""
+    if name == "local":
+        if address is not None:
+            raise click.UsageError("--address is for --engine ray, which is not given")
+        return Processes
+    # Ray takes seconds to import.
+    from irexec.integrations.ray_data import RayActors, load_ray
+
+    load_ray()
+    return lambda job, count: RayActors(job, count, address)
 
 
 @contextmanager

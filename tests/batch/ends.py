@@ -28,7 +28,7 @@ def run(folder: Path, items: int, ends: int, seed: int) -> int:
     command, kinds = [*common, "-o", str(ended), "--resume"], Counter[str]()
     for _ in range(ends):
         kind = chance.choice(["kill", "kill a worker", "interrupt", "terminate"])
-        kinds[_end(command, kind, chance.uniform(0.3, 0.3 + 3 * seconds / ends))] += 1
+        kinds[_end(command, kind, 0.5 + chance.uniform(0, 2 * seconds / ends))] += 1
     kinds[_full_disk(folder, common)] += 1
     finish(command)
     same = ended.read_bytes() == (folder / "whole.npz").read_bytes()

@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any
 
+from irexec.backend.threads import thread_count
 from irexec.errors import ModelError
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
@@ -114,12 +115,13 @@ class Processes:
 
     Args:
         job: that they do.
-        count: how many there are.
+        count: how many there are; None is as many as there are cores to use.
         make: makes what does a part.
     """
 
-    def __init__(self, job: Job, count: int, make: Make = PartRunner) -> None:
-        self._processes = [_Process(make, job) for _ in range(count)]
+    def __init__(self, job: Job, count: int | None = None, make: Make = PartRunner) -> None:
+        self.count = thread_count(count)
+        self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:

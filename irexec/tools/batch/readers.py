@@ -42,7 +42,7 @@ class ItemReader:
         if item.kind == "image":
             return self._from_image(item.path, None)
         if item.kind == "table":
-            return self._from_value(item, self._table(item.path).value(item.index))
+            return self.from_value(item.name, self._table(item.path).value(item.index))
         arrays = self._arrays(item.path).item(item.index)
         if list(arrays) == [""]:
             return {self._only_port(item.path).name: arrays[""]}
@@ -60,15 +60,24 @@ class ItemReader:
             port = replace(port, shape=(1, *port.shape[1:]))
         return {port.name: read_image(path, port, self._image, self.notify, self._memory, content)}
 
-    def _from_value(self, item: Item, value: Any) -> dict[str, np.ndarray]:
-        port = self._only_port(item.path)
+    def from_value(self, name: str, value: Any) -> dict[str, np.ndarray]:
+        """The array of the only input: the bytes of an image, or a value or list that is an array.
+
+        Args:
+            name: what messages call the item.
+            value: of it.
+
+        Raises:
+            ModelError, InputError, UnsupportedError: as for ``read``.
+        """
+        port = self._only_port(name)
         is_text = port.element is not None and port.element.kind == "string"
         if isinstance(value, bytes) and not is_text:
-            return self._from_image(item.name, value)
+            return self._from_image(name, value)
         try:
             array = np.array(value, object if is_text else None)
         except ValueError as error:
-            raise InputError(f"{item.name}: is not an array: {error}") from None
+            raise InputError(f"{name}: is not an array: {error}") from None
         if array.dtype.kind == "f" and port.element is not None and port.element.is_float:
             # The values of a column have lost its type, and Python has no other floats than those of 64 bits.
             with np.errstate(all="ignore"):

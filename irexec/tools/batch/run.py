@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from irexec.api import save_model
-from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.items import Items, find_items
@@ -73,7 +71,6 @@ class BatchReport:
         items: how many there are.
         done, failed, waiting: how many have a result, an error, and neither.
         resumed: how many had one of these before.
-        jobs: how many processes there were.
         batch_size: items of a run.
     """
 
@@ -84,7 +81,6 @@ class BatchReport:
     failed: int
     waiting: int
     resumed: int
-    jobs: int
     batch_size: int
 
 
@@ -103,18 +99,42 @@ class Watch:
     note: Callable[[str], None] = lambda text: None
 
 
-def batch(sources: Sequence[str], job: Job, options: BatchOptions, watch: Watch | None = None) -> BatchReport:
+class Engine(Protocol):
+    """What does the parts of a job.
+
+    Attributes:
+        count: how many processes there may be.
+    """
+
+    count: int
+
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+        """Do the tasks, and give each result as soon as it is there; ``advance`` takes the items that parts under way have done."""
+
+
+MakeEngine = Callable[[Job, int | None], Engine]
+"""Makes the engine of a job from the number of processes, or None for all that there are."""
+
+
+def batch(
+    sources: Sequence[str], job: Job, options: BatchOptions, watch: Watch | None = None, engine: MakeEngine = Processes
+) -> BatchReport:
     """Run a model over all items of the sources.
 
     The results are in the order of the items, and the same however often the job was ended and resumed, and by however many processes.
     What is done is remembered in the manifest, ``OUTPUT.sqlite``.
+
+    Args:
+        sources: as for find_items.
+        job, options: what is done.
+        watch: takes what happens.
+        engine: makes what does the parts, of the job and the number of processes: those of this machine unless given.
 
     Raises:
         InputError: a source, an option or the output does not fit, or a job that is resumed was another.
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read, or the output not be written.
     """
     watch = watch or Watch()
-    jobs = thread_count(options.jobs)
     items = find_items(sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column)
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
@@ -130,23 +150,14 @@ def batch(sources: Sequence[str], job: Job, options: BatchOptions, watch: Watch 
         resumed = run.resumed()
         pending = list(run.pending())
         if pending:
-            run.do(pending, replace(job, model=_shared_model(job, model, stack)), min(jobs, len(pending)), options.errors)
+            run.do(pending, engine(replace(job, model=output.shared_model(model)), options.jobs), options.errors)
         counts = manifest.counts()
         if not counts.get("waiting"):
             output.complete(manifest, -(-len(items) // part_size))
     return BatchReport(
         options.output, str(output.manifest), len(items), counts.get("done", 0), counts.get("failed", 0), counts.get("waiting", 0),
-        resumed, jobs, model.batching.size(job.batch_size),
+        resumed, model.batching.size(job.batch_size),
     )  # fmt: skip
-
-
-def _shared_model(job: Job, model: Described, stack: ExitStack) -> str:
-    """The model that processes read: an IR, whose weights they map, so that memory holds them once."""
-    if Path(job.model).suffix.lower() != ".onnx":
-        return job.model
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irexec-batch-")))
-    save_model(model.model, folder / "model.xml")
-    return str(folder / "model.xml")
 
 
 def _begun(manifest: Manifest, items: Items, job: Job, model: Described, options: BatchOptions) -> int:
@@ -184,6 +195,7 @@ class Output:
             raise InputError(f"-o {path} ends in {path.suffix}, and --format is {job.form}")
         self._path, self._form = path, job.form
         self.file = path if is_file else None
+        self._model, self._converted = job.model, path.with_name(f"{path.name}.model")
         self.folder = path.with_name(f"{path.name}.parts") if is_file else path
         self.manifest = path.with_name(f"{path.name}.sqlite")
 
@@ -218,11 +230,20 @@ class Output:
 
     def complete(self, manifest: Manifest, parts: int) -> None:
         """Make the one file of all parts, and delete them."""
+        shutil.rmtree(self._converted, ignore_errors=True)
         if self.file is None:
             return
         if not self.is_complete:
             assemble(self.file, [self.part(number) for number in range(parts)], self._form)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def shared_model(self, model: Described) -> str:
+        """The model that processes read: an IR, whose weights they map, so that memory has them once. An ONNX model is written as one."""
+        if Path(self._model).suffix.lower() != ".onnx":
+            return self._model
+        self._converted.mkdir(exist_ok=True)
+        save_model(model.model, self._converted / "model.xml")
+        return str(self._converted / "model.xml")
 
 
 def _is_empty_folder(path: Path) -> bool:
@@ -246,12 +267,11 @@ class _Run:
         """The numbers of the parts to do."""
         return (number for number in range(-(-len(self._items) // self._size)) if number not in self._finished)
 
-    def do(self, pending: Sequence[int], job: Job, jobs: int, errors: str) -> None:
+    def do(self, pending: Sequence[int], engine: Engine, errors: str) -> None:
         """Do the parts."""
-        processes = Processes(job, jobs)
-        tasks = (self._task(number) for number in pending)
-        self._watch.progress(self._done, len(self._items))
-        results = processes.run(tasks, lambda more: self._watch.progress(min(self._done + more, len(self._items)), len(self._items)))
+        tasks, total = (self._task(number) for number in pending), len(self._items)
+        self._watch.progress(self._done, total)
+        results = engine.run(tasks, lambda more: self._watch.progress(min(self._done + more, total), total))
         for result in results:
             if self._keep(result) and errors == "stop":
                 results.close()  # type: ignore[attr-defined]

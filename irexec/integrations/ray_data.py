@@ -1,0 +1,158 @@
+"""Batch jobs and pipelines on a cluster, by Ray Data.
+
+A job's parts are the rows of a data set, and a pool of actors does them as the processes of one machine do: with the same code, so that
+the output is the same. Ray restarts what it loses, a process or a node, and gives it the parts again that it had not finished.
+Sources, model and output must have the same paths on every node, as on a file system that all of them mount.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, IrexecError, UnsupportedError
+from irexec.tools.batch.job import Job
+from irexec.tools.batch.part import PartResult, PartRunner, PartTask
+from irexec.tools.batch.predictor import Predictor, PredictorOptions
+from irexec.tools.batch.readers import ItemReader
+from irexec.tools.images import ImageOptions
+
+_TASK, _RESULT = "task", "result"
+
+
+def load_ray() -> Any:
+    """Ray with its module of data sets; raises UnsupportedError if it is not installed."""
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise UnsupportedError("this needs Ray, which is not installed: pip install 'irexec[ray]'") from None
+    return ray
+
+
+class RayActors:
+    """What does the parts of a job on a cluster; see irexec.tools.batch.run.Engine.
+
+    Args:
+        job: that they do.
+        count: the most actors; None is as many as the cluster has processors.
+        address: of a cluster: "auto" for the one that this machine is part of, "ray://HOST:PORT", or None to start one here.
+
+    Raises:
+        UnsupportedError: Ray is not installed.
+        InputError: there is no cluster at the address.
+    """
+
+    def __init__(self, job: Job, count: int | None, address: str | None = None) -> None:
+        self._ray = load_ray()
+        self._job = replace(job, model=os.path.abspath(job.model))
+        _connect(self._ray, address, count)
+        self.count = count or int(self._ray.cluster_resources().get("CPU", 1))
+
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+        """Do the tasks, and give each result as soon as it is there.
+
+        Raises:
+            ModelError, InputError: a part cannot be written.
+        """
+        rows = [{_TASK: pickle.dumps(replace(task, file=Path(os.path.abspath(task.file))))} for task in tasks]
+        data = self._ray.data
+        # Rows of results are small; their order is that in which parts are done.
+        parts = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            _Actor,
+            fn_constructor_args=(self._job, os.getcwd()),
+            batch_size=1,
+            num_cpus=1,
+            compute=data.ActorPoolStrategy(min_size=1, max_size=self.count),
+        )
+        for row in parts.iter_rows():
+            result = pickle.loads(row[_RESULT])
+            if isinstance(result, IrexecError):
+                raise result
+            yield result
+
+
+def _connect(ray: Any, address: str | None, count: int | None) -> None:
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    if ray.is_initialized():
+        return
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    try:
+        ray.init(address, **quiet) if address else ray.init(num_cpus=count, include_dashboard=False, **quiet)
+    except (ConnectionError, ValueError) as error:
+        raise InputError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from None
+
+
+class _Actor:
+    """Does parts, in a process of the cluster."""
+
+    def __init__(self, job: Job, folder: str) -> None:
+        # Paths of items are those that the user gave, which are also their names in the output.
+        os.chdir(folder)
+        self._job = job
+        self._runner: PartRunner | None = None
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        return {_RESULT: np.array([pickle.dumps(self._done(pickle.loads(task))) for task in batch[_TASK]], object)}
+
+    def _done(self, task: PartTask) -> PartResult | IrexecError:
+        try:
+            if self._runner is None:
+                self._runner = PartRunner(self._job)
+            return self._runner(task)
+        except IrexecError as error:
+            # It is for the user, and not for Ray to try again.
+            return error
+
+
+class RayPredictor:
+    """A model as a callable class for ``Dataset.map_batches``, loaded once in each actor.
+
+    ``dataset.map_batches(irexec.ray.Predictor, fn_constructor_args=("model.xml",), concurrency=4, batch_size=8)`` takes
+    columns by the names of the model's inputs, and adds a column for each result; other columns stay.
+
+    Args:
+        model: the path of an .xml or .onnx.
+        options: how it is read and run.
+        column: the column that has the only input, under whatever name: arrays, or the bytes of images (as ``read_binary_files`` gives
+            them), which are read as ``image`` says.
+        image: how images become inputs.
+        keep: whether the columns of the inputs stay, too.
+    """
+
+    def __init__(
+        self, model: str | Path, options: PredictorOptions | None = None, *, column: str | None = None, image: ImageOptions | None = None,
+        keep: bool = False,
+    ) -> None:  # fmt: skip
+        self._predictor = Predictor(model, options).load()
+        self._reader = ItemReader(self._predictor, image or ImageOptions(), None, MemoryLimit(self._predictor.options.max_memory))
+        self._column, self._keep = column, keep
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The batch with a column for each result.
+
+        Raises:
+            InputError: a column does not exist, or does not fit the model.
+            ModelError: an image cannot be read.
+        """
+        if self._column is None:
+            inputs = {port.name: batch[port.name] for port in self._predictor.inputs if port.name in batch}
+        elif self._column in batch:
+            items = [self._reader.from_value(f"row {i}", value) for i, value in enumerate(batch[self._column])]
+            inputs = {name: np.stack([item[name] for item in items]) for name in items[0]}
+        else:
+            raise InputError(f"the batch has no column {self._column!r}, but {', '.join(batch)}")
+        used = {self._column} if self._column else inputs.keys()
+        return {name: array for name, array in batch.items() if self._keep or name not in used} | self._predictor(inputs)
