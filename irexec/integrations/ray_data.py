@@ -81,6 +81,8 @@ class RayActors:
 
 
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
+    # Else Ray's libraries write to stderr what is of use to its developers.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()

@@ -1,0 +1,73 @@
+"""Ray: actors and predictors by themselves, which need no cluster, and what is said without Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irexec import InputError, UnsupportedError
+from irexec.cli.main import run
+from irexec.integrations import ray_data
+from irexec.tools.batch.items import Item
+from irexec.tools.batch.job import Job
+from irexec.tools.batch.part import PartTask
+from irexec.tools.images import ImageOptions
+from tests.tools.batch import models
+
+DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
+
+
+def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    job = Job(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
+    task = PartTask(0, tmp_path / "out.npy", (Item("x.npy", "arrays", 0), Item("x.npy", "arrays", 1)))
+    before = os.getcwd()
+    try:
+        actor = ray_data._Actor(job, str(tmp_path))
+        wrong = replace(task, file=tmp_path / "missing" / "out.npy")
+        batch = {"task": np.array([pickle.dumps(task), pickle.dumps(wrong)], object)}
+        done, failed = map(pickle.loads, actor(batch)["result"])
+    finally:
+        os.chdir(before)
+    assert done.rows == (0, 1)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), [[1, 3, 5], [7, 9, 11]])
+    assert "cannot be written" in str(failed)
+
+
+def test_a_predictor_adds_columns(tmp_path: Path) -> None:
+    predict = ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]))
+    batch = {"x": np.ones((2, 3), np.float32), "name": np.array(["a", "b"])}
+    found = predict(batch)
+    assert list(found) == ["name", "y"]
+    np.testing.assert_array_equal(found["y"], np.full((2, 3), 3))
+    assert list(ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]), keep=True)(batch)) == ["x", "name", "y"]
+    with pytest.raises(InputError, match="the batch has no column 'z', but x, name"):
+        ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]), column="z")(batch)
+
+
+def test_a_predictor_of_the_bytes_of_images() -> None:
+    pytest.importorskip("PIL")
+    files = [DIGITS / f"digit_{i}.png" for i in (3, 7)]
+    predict = ray_data.RayPredictor(DIGITS / "classifier.xml", column="bytes", image=ImageOptions(scale=(255.0,)))
+    found = predict({"bytes": np.array([file.read_bytes() for file in files], object)})
+    assert found["probabilities"].argmax(axis=1).tolist() == [3, 7]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
+def test_without_ray_the_command_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnsupportedError, match="pip install"):
+        ray_data.load_ray()
+    assert run(["batch", str(DIGITS / "classifier.xml"), str(DIGITS), "-o", str(tmp_path / "x.npz"), "--engine", "ray"]) == 4
+    assert capsys.readouterr().err == "error: this needs Ray, which is not installed: pip install 'irexec[ray]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_address_is_for_ray(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["batch", "m.xml", "x.npy", "-o", "x.npz", "--address", "auto"]) == 2
+    assert "--address is for --engine ray, which is not given" in capsys.readouterr().err
