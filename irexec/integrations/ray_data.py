@@ -26,6 +26,8 @@ from irexec.tools.batch.readers import ItemReader
 from irexec.tools.images import ImageOptions
 
 _TASK, _RESULT = "task", "result"
+_PARTS, _CALLS = 8, 5
+"""The most parts of one call of an actor, and the fewest calls of each. A call takes Ray a tenth of a second, and is lost with its node."""
 
 
 def load_ray() -> Any:
@@ -66,10 +68,11 @@ class RayActors:
         rows = [{_TASK: pickle.dumps(replace(task, file=Path(os.path.abspath(task.file))))} for task in tasks]
         data = self._ray.data
         # Rows of results are small; their order is that in which parts are done.
-        parts = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        size = max(1, min(_PARTS, len(rows) // (_CALLS * self.count)))
+        parts = data.from_items(rows, override_num_blocks=-(-len(rows) // size)).map_batches(
             _Actor,
             fn_constructor_args=(self._job, os.getcwd()),
-            batch_size=1,
+            batch_size=size,
             num_cpus=1,
             compute=data.ActorPoolStrategy(min_size=1, max_size=self.count),
         )
