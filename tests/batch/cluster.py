@@ -24,7 +24,7 @@ def run(folder: Path, items: int) -> int:
     local = folder / "local.npz"
     times["local"] = _timed(lambda: batch([str(source)], job, BatchOptions(output=str(local), jobs=_NODES)))
     # Ray gives its processes the lowest priority but four, so that they would wait for whatever else runs here.
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     ray = load_ray()
     from ray.cluster_utils import Cluster
 
