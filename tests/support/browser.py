@@ -20,6 +20,7 @@ _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
 )  # fmt: skip
+_KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 _PATIENCE = 60.0
 """Seconds until a browser that does not answer fails the test."""
 
@@ -147,8 +148,9 @@ class Page:
     def key(self, name: str, modifiers: int = 0) -> None:
         """Press a key by its name in DOM: "Enter", "ArrowDown", "a"; modifiers as the protocol counts them (8 is Shift)."""
         text = {"Enter": "\r"}.get(name, name if len(name) == 1 else "")
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, modifiers=modifiers, **({"text": text} if text else {}))
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, modifiers=modifiers)
+        event = {"key": name, "code": name, "modifiers": modifiers, "windowsVirtualKeyCode": _KEYS.get(name, 0)}
+        self.send("Input.dispatchKeyEvent", type="keyDown", **event, **({"text": text} if text else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", **event)
         self.settle()
 
     def type(self, text: str) -> None:

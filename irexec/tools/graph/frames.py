@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irexec.ir.order import sort_by_producers
@@ -129,13 +129,25 @@ def _unfolded(frames: list[Frame], bodies: bool) -> tuple[Frame, ...]:
     depths: list[int] = []
     for frame in frames:
         depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
-    folded = [frame.folded for frame in frames]
+    folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
+    blocks: dict[int, list[Frame]] = defaultdict(list)
+    for frame in frames:
+        if frame.kind == "block" and frame.parent is not None:
+            blocks[frame.parent].append(frame)
     count = len(frames[0].items)
-    for frame in sorted(frames[1:], key=lambda frame: depths[frame.index]):
-        more = len(frame.items) - 1
-        if frame.kind == "layer":
-            folded[frame.index] = not bodies
-        elif frame.kind == "block" and frame.parent is not None and not folded[frame.parent] and count + more <= SHOWN:
-            folded[frame.index] = False
+    for parent in sorted(blocks, key=lambda k: depths[k]):
+        more = sum(len(frame.items) - 1 for frame in blocks[parent])
+        # Blocks beside each other, which often are alike, look alike.
+        if not any(folded[k] for k in _around(frames, parent)) and count + more <= SHOWN:
             count += more
+            for frame in blocks[parent]:
+                folded[frame.index] = False
     return tuple(replace(frame, folded=fold) for frame, fold in zip(frames, folded, strict=True))
+
+
+def _around(frames: Sequence[Frame], index: int) -> Iterator[int]:
+    """A frame and those around it."""
+    here: int | None = index
+    while here is not None:
+        yield here
+        here = frames[here].parent

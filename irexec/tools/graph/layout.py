@@ -8,7 +8,8 @@ maintained any more; Graphviz's dot is not on PyPI and takes minutes.
 
 Each line takes a vertex in every row that it passes. Those of an attention mask to every block, or of skips over a whole network,
 would be most of the vertices: they took most of the time (13 s for 20,000 layers) and moved everything else aside. So the longest
-lines are not laid out as soon as there are more than ``_BENDS`` such vertices for each box; they are drawn straight, and pale.
+lines are not laid out as soon as there are more than ``_BENDS`` such vertices for each box, those of lines over at most ``_SHORT``
+rows not counted; they are drawn straight, and pale.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from irexec.errors import UnsupportedError
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.drawing import Frame
 
-_BENDS, _FEWEST = 0.5, 100
+_SHORT, _BENDS, _FEWEST = 8, 0.5, 100
 _ROUNDS = 24
 
 
@@ -113,12 +114,13 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], la
 
 
 def _near(pairs: Sequence[tuple[int, int]], rows: Sequence[int]) -> list[tuple[int, int]]:
-    """The lines that are laid out: downwards, the shortest first, as long as they pass few rows in all."""
+    """The lines that are laid out: downwards, the shortest first, as long as the long ones pass few rows in all."""
     left = max(_FEWEST, _BENDS * len(rows))
     found = []
     for a, b in sorted(dict.fromkeys(pairs), key=lambda pair: rows[pair[1]] - rows[pair[0]]):
         passed = rows[b] - rows[a] - 1
-        left -= max(0, passed)
+        if passed > _SHORT:
+            left -= passed
         if left < 0:
             break
         if passed >= 0:
@@ -161,7 +163,8 @@ def _part(igraph: Any, part: Sequence[int], lines: Sequence[tuple[int, int]], ro
     dense = {row: k for k, row in enumerate(used)}
     graph = igraph.Graph(len(part), [(number[a], number[b]) for a, b in lines], directed=True)
     layout = graph.layout_sugiyama(layers=[dense[rows[i]] for i in part], maxiter=_ROUNDS)
-    columns = {i: round(layout.coords[k][0], 2) for i, k in number.items()}
+    coords = layout.coords
+    columns = {i: round(coords[k][0], 2) for i, k in number.items()}
     routes: Routes = {}
     for (a, b), points in zip(lines, layout.edge_routing, strict=True):
         at = {used[round(y)]: round(x, 2) for x, y in points}

@@ -1,6 +1,6 @@
 // The page: what is seen of the graph, and what the mouse, fingers and keys do.
 
-const MOST = 4, LEAST = 0.005, MOVED = 5, STEP = 60;
+const MOST = 4, LEAST = 0.0002, MOVED = 5, STEP = 60;
 
 class Page {
   constructor(root) {
