@@ -21,15 +21,14 @@ _AT_NODE = re.compile(r"\(op_type:(?P<type>[^,)]*)(?:, node name: (?P<name>[^)]*
 _PREFIX = re.compile(r"^(\[\w+\] |Inference error\(s\): |\(op_type:[^)]*\): )+")
 
 
-def checker_findings(model: onnx.ModelProto, source: Source, found: Sequence[Finding]) -> list[Finding]:
+def checker_findings(model: onnx.ModelProto, reason: str | None, found: Sequence[Finding]) -> list[Finding]:
     """Findings of onnx.checker, or if it has none, those of its strict shape inference.
 
     Args:
         model: its nodes are marked.
-        source: what it was read from.
+        reason: what onnx.checker says of the whole model.
         found: what has been found already.
     """
-    reason = _check(model, source)
     is_sound = all(finding.severity == "info" for finding in found)
     if reason is None:
         return list(_inference_findings(model)) if is_sound else []
@@ -40,11 +39,14 @@ def checker_findings(model: onnx.ModelProto, source: Source, found: Sequence[Fin
     return [in_model(codes.CHECKER, reason)]
 
 
-def _check(model: onnx.ModelProto, source: Source) -> str | None:
-    """What onnx.checker says of the whole model, if anything."""
+def objection(model: onnx.ModelProto, source: Source) -> str | None:
+    """What onnx.checker says of a whole model that was read from ``source``; None if it has no objection.
+
+    Nothing else of onnx may be given a model to which it objects: its C++ may crash.
+    """
     is_file = isinstance(source, str | Path)
     if not is_file and model.ByteSize() > _LARGEST:
-        return None
+        return "the model is too large to be checked"
     try:
         checker.check_model(str(source) if is_file else model)
     except Exception as error:

@@ -11,24 +11,21 @@ from pathlib import Path
 import onnx
 from onnx import shape_inference
 
-from converters.onnx.checker import checker_findings
+from converters.onnx.checker import checker_findings, objection
 from converters.onnx.declared import fact_of, fact_of_tensor
 from converters.onnx.graphs import own_names
 from converters.onnx.load import Source, check_readable, parse, prepared
 from converters.onnx.locations import at_value, mark
-from converters.onnx.objections import Objections
+from converters.onnx.objections import Objections, WithoutValueError
 from converters.onnx.operators import operator_findings
 from converters.onnx.structure import structure_findings
 from converters.onnx.translate import MainGraph, with_path
 from irexec.analysis.model import Model
-from irexec.errors import ConversionError
+from irexec.errors import ConversionError, IrexecError
 from irexec.ir import onnx_codes as codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Value
-
-# With one of these, values cannot be told apart, or computed in any order.
-_NO_ORDER = {codes.CYCLE, codes.DUPLICATE_NAME}
 
 
 @dataclass(frozen=True)
@@ -55,21 +52,29 @@ def examine(source: Source) -> Examination:
     if model is source:
         model = onnx.ModelProto()
         model.CopyFrom(source)
+    reason = objection(model, source)
     mark(model)
     findings = list(structure_findings(model))
     newer: list[str] = []
     inlined = prepared(model, where, newer.append)
     findings += [in_model(codes.NEW_OPSET, text) for text in newer]
     findings += operator_findings(inlined)
-    converted: Model | None = None
-    if not any(finding.code in _NO_ORDER for finding in findings):
-        graph = _ExaminedGraph(inlined, folder)
-        converted = graph.examined()
-        findings += graph.found
-    if any(finding.code.startswith(("ON0", "ON1")) and finding.severity == "error" for finding in findings):
-        converted = None
-    findings += checker_findings(model, source, findings)
+    converted, found = _translated(inlined, folder, is_checked=reason is None)
+    findings += found
+    findings += checker_findings(model, reason, findings)
     return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))
+
+
+def _translated(model: onnx.ModelProto, folder: Path | None, *, is_checked: bool) -> tuple[Model | None, list[Finding]]:
+    """The IR, None if it cannot be made, and the findings of its nodes and declarations."""
+    try:
+        graph = _ExaminedGraph(model, folder, is_checked=is_checked)
+        return graph.examined(), graph.found
+    except WithoutValueError:
+        # A cycle, or a name that is defined twice, which has been found before.
+        return None, []
+    except IrexecError as error:
+        return None, [in_model(codes.UNSUPPORTED_USE, str(error))]
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
@@ -88,11 +93,11 @@ class _ExaminedGraph(MainGraph):
         found: the findings.
     """
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, *, is_checked: bool) -> None:
         self._objections = Objections()
         super().__init__(model, folder, {}, lambda text: None, self._objections)
         self.found: list[Finding] = []
-        self._model = model
+        self._model, self._is_checked = model, is_checked
         self._assumed: set[str] = set()
 
     def examined(self) -> Model | None:
@@ -119,9 +124,10 @@ class _ExaminedGraph(MainGraph):
     @functools.cached_property
     def _declared(self) -> dict[str, Fact]:
         graph = self._model.graph
-        # What cannot be inferred is as it was; larger models are refused.
-        with contextlib.suppress(Exception):
-            graph = shape_inference.infer_shapes(self._model).graph
+        if self._is_checked:
+            # What cannot be inferred is as it was; a model that is too large is refused.
+            with contextlib.suppress(Exception):
+                graph = shape_inference.infer_shapes(self._model).graph
         found = {info.name: fact_of(info.type.tensor_type) for info in [*graph.value_info, *graph.output]}
         return found | {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
 

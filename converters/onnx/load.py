@@ -14,10 +14,13 @@ from google.protobuf.message import DecodeError
 from converters.onnx.functions import inlined
 from converters.onnx.graphs import UsedNames, domain_of, every_graph, every_node, opsets_of
 from converters.onnx.names import check_written_names, every_name
+from converters.onnx.objections import WithoutValueError
 from converters.onnx.registry import Translation, find
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
+from irexec.io.onnx_bytes import is_onnx
 from irexec.io.regular_files import open_regular
+from irexec.io.weights import pointer_message
 from irexec.ir.order import sort_by_producers
 
 NEWEST_OPSET = 28
@@ -27,7 +30,8 @@ NEWEST_OPSET = 28
 _NO_VERSION = 1 << 31
 
 # What may be before the first tag of XML.
-_SPACE, _LONGEST_SPACE = b"\xef\xbb\xbf \t\r\n", 256
+_SPACE = b"\xef\xbb\xbf \t\r\n"
+_LOOKED_AT = 4096
 
 
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
@@ -94,13 +98,21 @@ def _read(path: Path) -> onnx.ModelProto:
 
 
 def _parsed(file: BufferedReader, where: str) -> onnx.ModelProto:
-    is_xml = file.peek(_LONGEST_SPACE).lstrip(_SPACE).startswith(b"<")
+    head = bytes(file.peek(_LOOKED_AT))
     try:
         # The name of a file says whether it is protobuf or one of its text formats.
         return onnx.load(file, load_external_data=False)
     except (DecodeError, ValueError) as error:
-        reason = "it is XML, probably an IR, which needs no conversion" if is_xml else str(error)
-        raise ConversionError(f"{where}: not an ONNX model: {reason}") from None
+        raise ConversionError(pointer_message(where, head[:1024]) or f"{where}: {_defect(head, str(error))}") from None
+
+
+def _defect(head: bytes, reason: str) -> str:
+    """What a file that begins with ``head`` is, if it cannot be parsed for a reason."""
+    if head.lstrip(_SPACE).startswith(b"<"):
+        return "not an ONNX model: it is XML, probably an IR, which needs no conversion"
+    if is_onnx(head):
+        return f"the ONNX model is damaged, perhaps cut off: {reason}"
+    return f"not an ONNX model: {reason}"
 
 
 def check_readable(model: onnx.ModelProto, where: str) -> None:
@@ -171,7 +183,7 @@ def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: 
     producers = _producers(nodes, taken, opsets)
     order, stuck = sort_by_producers([{producers[name] for name in used.of(node) if name in producers} for node in nodes])
     if stuck:
-        raise ConversionError(f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one")
+        raise WithoutValueError(f"{describe(nodes[stuck[0]], opsets)}: it is part of a cycle of nodes, or depends on one")
     return [nodes[i] for i in order]
 
 
@@ -180,8 +192,8 @@ def _producers(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets
     for i, node in enumerate(nodes):
         for name in filter(None, node.output):
             if name in taken:
-                raise ConversionError(f"{describe(node, opsets)}: its output {name!r} is also {taken[name]}")
+                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is also {taken[name]}")
             if name in producers:
-                raise ConversionError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
+                raise WithoutValueError(f"{describe(node, opsets)}: its output {name!r} is produced twice")
             producers[name] = i
     return producers

@@ -25,7 +25,7 @@ class WrongAttributeError(OpError):
 
 
 class WithoutValueError(ConversionError):
-    """There is no such value, or it cannot be converted, which is reported where it is."""
+    """There is no such value, it is defined twice or by a cycle, or it cannot be converted, which is reported where it is."""
 
 
 class Objections:

@@ -225,7 +225,7 @@ def _initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto | onnx.S
     for tensor in [*graph.initializer, *graph.sparse_initializer]:
         name = tensor.name if isinstance(tensor, onnx.TensorProto) else tensor.values.name
         if name in found:
-            raise ConversionError(f"two initializers have the name {name!r}")
+            raise WithoutValueError(f"two initializers have the name {name!r}")
         found[name] = tensor
     return found
 

@@ -118,9 +118,13 @@ def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:
 
 
 def tensor_findings(graph: onnx.GraphProto, folder: Path | None) -> Iterator[tuple[str, Finding]]:
-    """The initializers of a graph that cannot be read, by name."""
+    """The initializers of a graph that something reads, but cannot be read, by name."""
+    used = UsedNames()
+    read = {output.name for output in graph.output}.union(*map(used.of, graph.node))
     for tensor in chain(graph.initializer, graph.sparse_initializer):
         name = tensor.name if isinstance(tensor, TensorProto) else tensor.values.name
+        if name not in read:
+            continue
         try:
             constant_of(tensor, folder)
         except IrexecError as error:

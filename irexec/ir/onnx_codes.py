@@ -112,12 +112,12 @@ OUTPUT_TYPE = add(
     "Correct the declared type, or add the Cast that is missing.",
 )
 VALUE_SHAPE = add(
-    "ON203", "error", "contradicted value shape", "value_info declares another shape of a value than its node gives",
+    "ON203", "error", "contradicted value shape", "the graph declares another shape of a value (value_info) than its node gives",
     "agraph (float[2, 4] x) => (float[2, 4] y) <float[2, 7] t> {\n  t = Relu (x)\n  y = Neg (t)\n}",
     "Delete the value_info and infer it again (onnx.shape_inference), or find the wrong attribute before it.",
 )
 VALUE_TYPE = add(
-    "ON204", "error", "contradicted value type", "value_info declares another element type of a value than its node gives",
+    "ON204", "error", "contradicted value type", "the graph declares another type of a value (value_info) than its node gives",
     "agraph (float[2] x) => (float[2] y) <double[2] t> {\n  t = Relu (x)\n  y = Neg (t)\n}",
     "Delete the value_info and infer it again (onnx.shape_inference), or add the Cast that is missing.",
 )
@@ -127,7 +127,7 @@ INITIALIZER = add(
     "Correct what the input declares, or delete the input: since ONNX IR version 4 an initializer needs none.",
 )
 STALE_VALUE = add(
-    "ON206", "info", "declared but absent", "value_info declares a value that the graph does not have",
+    "ON206", "info", "declared but absent", "the graph declares a value (value_info) that it does not have",
     "agraph (float[2] x) => (float[2] y) <float[2] removed> { y = Relu (x) }",
     "Nothing is wrong with the model. Tools that remove nodes often leave this behind; infer the value_info again to be rid of it.",
 )

@@ -43,6 +43,7 @@ def sarif_log(reports: Sequence[Report], version: str) -> dict[str, Any]:
 
 def _rule(code: Code) -> dict[str, Any]:
     meaning = f"{code.meaning[:1].upper()}{code.meaning[1:]}."
+    fence = "text" if code.code.startswith("ON") else "xml"
     return {
         "id": code.code,
         "name": "".join(word[:1].upper() + word[1:] for word in code.name.replace(".", " ").split()),
@@ -50,7 +51,7 @@ def _rule(code: Code) -> dict[str, Any]:
         "fullDescription": {"text": meaning},
         "help": {
             "text": f"{meaning}\n\nExample:\n{code.example}\n\nRepair: {code.repair}",
-            "markdown": f"{meaning}\n\n**Example**\n\n```xml\n{code.example}\n```\n\n**Repair:** {code.repair}",
+            "markdown": f"{meaning}\n\n**Example**\n\n```{fence}\n{code.example}\n```\n\n**Repair:** {code.repair}",
         },
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
         "properties": {"tags": ["model"], "problem.severity": {"info": "recommendation"}.get(code.severity, code.severity)},
