@@ -10,12 +10,12 @@ from irexec.ir.code_table import add
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off
 CHECKER = add(
-    "ON001", "warning", "refused by ONNX's checker", "onnx.checker objects to the model or to a part of it; irexec may be able to run it",
+    "ON001", "warning", "refused by onnx.checker", "onnx.checker objects to the model or to a part of it; irexec may be able to run it",
     "[resize] y = Upsample <scales = [1.0, 1.0, 2.0, 2.0]> (x)",
     "Correct what the message names. Other runtimes check models in the same way before they load them.",
 )
 SHAPE_INFERENCE = add(
-    "ON002", "info", "refused by ONNX's inference", "the shape inference of the package onnx objects to a node, irexec's does not",
+    "ON002", "info", "refused by onnx.shape_inference", "the shape inference of the package onnx objects to a node, irexec's does not",
     "[join] y = Concat <axis = 1> (a, b)",
     "Compare the message with the shapes that irexec inspect --layers shows; one of the two has an error if the model is right.",
 )
