@@ -73,6 +73,7 @@ class Costs:
 
     def __init__(self, graph: Graph, facts: Mapping[Value, Fact]) -> None:
         self._graph, self._facts = graph, facts
+        self._counted: dict[Node, int | None] = {}
         self._readers: dict[Value, list[Node]] = {}
         for node in graph.walk():
             for value in node.inputs:
@@ -84,22 +85,31 @@ class Costs:
         """The layers that compute something, those of bodies left out: they belong to the layer that has them."""
         return [node for node in self._graph.nodes if node.type not in NO_COMPUTATION]
 
-    def of(self, layers: Iterable[Node]) -> Cost:
-        """The cost of layers that are computed together: tensors between them are neither read nor written."""
+    def of(self, layers: Iterable[Node], *, bodies: bool = True) -> Cost:
+        """The cost of layers that are computed together: tensors between them are neither read nor written.
+
+        Args:
+            bodies: count what is in the bodies of the layers too.
+        """
         together = dict.fromkeys(layers)
         read = dict.fromkeys(value for node in together for value in node.inputs if value is not None and value.node not in together)
         written = [value for node in together for value in node.outputs if self._leaves(value, together)]
+        counted = [node for node in together if bodies or not node.bodies]
         return Cost(
-            macs=_sum(self.macs(node) for node in together),
-            parameters=sum(self._parameters(node) for node in together),
+            macs=_sum(self.macs(node) for node in counted),
+            parameters=sum(self._parameters(node) if bodies else self._own_parameters(node) for node in together),
             read=_sum(self.size(value) for value in read),
             written=_sum(self.size(value) for value in written),
         )
 
     def macs(self, node: Node) -> int | None:
         """Multiply-accumulates of one layer; None if they depend on a shape that is not known."""
-        if node.bodies:
-            return self._of_bodies(node)
+        # Bodies in bodies would be counted again and again.
+        if node not in self._counted:
+            self._counted[node] = self._of_bodies(node) if node.bodies else self._of_one(node)
+        return self._counted[node]
+
+    def _of_one(self, node: Node) -> int | None:
         rule = _MACS.get(node.type)
         if rule is None:
             return 0
@@ -113,6 +123,21 @@ class Costs:
         except (IrexecError, IndexError):
             # An attribute or rank is wrong, which validate reports.
             return None
+
+    def runs(self, node: Node) -> dict[str, int | None]:
+        """How often each body of a layer runs, at most; None if that is not known. Of an If the branch with more MACs runs."""
+        if node.type != "If":
+            return {name: self._iterations(node, body) for name, body in node.bodies.items()}
+        costs = {name: self._of_body(body) for name, body in node.bodies.items()}
+        known = {name: macs for name, macs in costs.items() if macs is not None}
+        if len(known) < len(costs):
+            return dict.fromkeys(costs)
+        larger = max(known, key=lambda name: known[name])
+        return {name: int(name == larger) for name in costs}
+
+    def readers(self, value: Value) -> list[Node]:
+        """The layers that read a value, one of them several times if it reads it so."""
+        return self._readers.get(value, [])
 
     def fact(self, value: Value) -> Fact:
         """What is known of a value, or else declared."""
@@ -138,17 +163,18 @@ class Costs:
         return any(reader not in together for reader in self._readers.get(value, ()))
 
     def _parameters(self, node: Node) -> int:
-        inside = sum(self._parameters(inner) for body in node.bodies.values() for inner in body.graph.nodes)
+        return self._own_parameters(node) + sum(self._parameters(inner) for body in node.bodies.values() for inner in body.graph.nodes)
+
+    def _own_parameters(self, node: Node) -> int:
         constants = {value.node for value in node.inputs if value is not None and self._readers[value][0] is node}
-        return inside + sum(_parameter_count(constant) for constant in constants)
+        return sum(_parameter_count(constant) for constant in constants)
+
+    def _of_body(self, body: Body) -> int | None:
+        return _sum(self.macs(inner) for inner in body.graph.nodes)
 
     def _of_bodies(self, node: Node) -> int | None:
-        costs = [_sum(self.macs(inner) for inner in body.graph.nodes) for body in node.bodies.values()]
-        if node.type == "If":
-            return None if None in costs else max(cost for cost in costs if cost is not None)
-        (body,) = node.bodies.values()
-        times = self._iterations(node, body)
-        return 0 if costs[0] == 0 else None if costs[0] is None or times is None else costs[0] * times
+        runs = self.runs(node)
+        return _sum(product(self._of_body(body), runs[name]) for name, body in node.bodies.items())
 
     def _iterations(self, node: Node, body: Body) -> int | None:
         """How often a body runs at most; None if that is not known."""
@@ -184,6 +210,11 @@ def _sum(counts: Iterable[int | None]) -> int | None:
             return None
         total += count
     return total
+
+
+def product(cost: int | None, times: int | None) -> int | None:
+    """The cost of what runs several times; None if it is not known."""
+    return 0 if 0 in (cost, times) else None if cost is None or times is None else cost * times
 
 
 def has_macs(type: str) -> bool:

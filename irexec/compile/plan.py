@@ -19,6 +19,7 @@ from irexec.backend.numpy_state import set_for_run
 from irexec.backend.registry import has_candidates
 from irexec.compile.errors import check_as_inferred, node_error, too_large
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value
+from irexec.compile.held import held
 from irexec.compile.lower import Sources, lower
 from irexec.compile.memory_limit import MemoryLimit, allocated_by, check_arena, refuse_too_large
 from irexec.compile.passes import optimize
@@ -128,6 +129,7 @@ class _Planner:
             intermediate=sum(value.fact.nbytes for value in sized),
             views=tuple(node for draft in drafts if storage.is_view(draft) for node in draft.operation.origins),
             refusals=self.report.refusals_of(self.graph),
+            held=held(drafts, storage, self.targets),
         )
 
     def _slot(self, value: Value) -> int:

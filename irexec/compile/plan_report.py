@@ -13,6 +13,7 @@ from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.text_table import aligned, amount
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
+from irexec.compile.held import Held
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
 from irexec.html import ROWS, Column, Html, Record, display, element, sections, table
@@ -83,6 +84,7 @@ class PlanReport:
         intermediate: bytes of all tensors that are read or asked for together, if each had memory of its own.
         packed: bytes that kernels have made of constants, for all plans of the compiled model.
         kept: bytes of constants that steps read as they are, in the mapped .bin or unpacked.
+        held: what holds memory while the steps of the model itself run, the arenas of bodies among it.
     """
 
     name: str
@@ -97,6 +99,7 @@ class PlanReport:
     intermediate: int
     packed: int
     kept: int
+    held: tuple[Held, ...]
 
     def reasons(self) -> list[Reason]:
         """The refusals with the same pass and reason together, the most frequent first."""
@@ -174,6 +177,7 @@ def describe_plan(plan: Plan, model: Graph, store: ConstantStore) -> PlanReport:
         intermediate=sum(one.intermediate for one, _ in graphs),
         packed=packed,
         kept=kept,
+        held=(*plan.held, *_held_by_bodies(plan)),
     )
 
 
@@ -188,6 +192,13 @@ def _plans(plan: Plan, graph: Graph) -> Iterator[tuple[Plan, Graph]]:
 def _arena(plan: Plan) -> int:
     """Bytes of the plan's arena and of those that its bodies need meanwhile."""
     return plan.arena + max((_arena(body.plan) for step in plan.steps for body in step.bodies.values()), default=0)
+
+
+def _held_by_bodies(plan: Plan) -> Iterator[Held]:
+    for i, step in enumerate(plan.steps):
+        size = max((_arena(body.plan) for body in step.bodies.values()), default=0)
+        if size:
+            yield Held((step.node.name,), "body", None, size, i, i)
 
 
 def _rows(plan: Plan, path: str) -> Iterator[StepRow]:

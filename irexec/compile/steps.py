@@ -11,6 +11,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
+from irexec.compile.held import Held
 from irexec.compile.rewriting import Refusal
 from irexec.compile.views import ordered
 from irexec.dtypes.elements import Element
@@ -136,6 +137,7 @@ class Plan:
         intermediate: bytes of all tensors that are read or asked for together, for comparison with ``arena``.
         views: the layers that need no step, since their outputs are views of other tensors.
         refusals: why passes left operations of this graph as they are.
+        held: what holds memory, and from which step to which; bodies apart.
     """
 
     steps: tuple[Step, ...]
@@ -154,3 +156,4 @@ class Plan:
     intermediate: int = 0
     views: tuple[Node, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    held: tuple[Held, ...] = ()

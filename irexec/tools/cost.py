@@ -1,0 +1,245 @@
+"""What every layer of a model costs: multiply-accumulates, parameters, bytes and how they relate; see irexec.analysis.cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from irexec import html
+from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.cost import NO_COMPUTATION, Cost, Costs, product
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.analysis.text_table import aligned, amount, metric
+from irexec.ir.dims import is_static
+from irexec.ir.graph import Graph, Model, Node
+
+SortKey = Literal["macs", "parameters", "bytes", "order"]
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """The cost of one layer, in all iterations of the loops that it is in.
+
+    Attributes:
+        id, name, type, line: of the layer.
+        path: the names of the bodies that it is in, each with a slash behind it.
+        constants: the names of layers that depend on constants alone and are counted with it: it is the first that reads their
+            result, as a product that reads decompressed weights. What is between them is neither read nor written.
+        times: how often it runs; None if that is not known, 0 in the cheaper branch of an If.
+        macs: multiply-accumulates; None if they depend on a shape that is not known. A layer with bodies has those of its bodies in
+            rows of their own.
+        parameters: elements of constants.
+        read, written: bytes of the inputs, with constants as they are stored, and of the outputs; None likewise.
+    """
+
+    id: int
+    name: str
+    type: str
+    line: int | None
+    path: str
+    constants: tuple[str, ...]
+    times: int | None
+    macs: int | None
+    parameters: int
+    read: int | None
+    written: int | None
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes read and written."""
+        return None if self.read is None or self.written is None else self.read + self.written
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity: floating-point operations, two for each MAC, for each byte read or written."""
+        return 2 * self.macs / self.bytes if self.macs and self.bytes else None
+
+
+@dataclass(frozen=True)
+class TypeCost:
+    """The cost of all layers of one type: see LayerCost; None where that of any of them is not known."""
+
+    type: str
+    layers: int
+    macs: int | None
+    parameters: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class CostReport:
+    """What a model costs.
+
+    Attributes:
+        name: of the model.
+        layers: in the order of the file, those of bodies after the layer that has them.
+        types: the type with the most MACs first.
+        cost: of the whole model, as if every layer read its inputs from memory and wrote its outputs there. None for what is not
+            known of any layer.
+        known: the same of the layers of which it is known.
+        unknown: the names of the layers whose MACs or bytes are not known.
+        open_inputs: the inputs with sizes that are not known, which ``reshape`` gives.
+    """
+
+    name: str
+    layers: tuple[LayerCost, ...]
+    types: tuple[TypeCost, ...]
+    cost: Cost
+    known: Cost
+    unknown: tuple[str, ...]
+    open_inputs: tuple[str, ...]
+
+    def rows(self, sort: SortKey = "macs") -> list[LayerCost]:
+        """The layers, the most expensive first; of equal MACs the one with more bytes."""
+        keys: dict[str, Callable[[LayerCost], tuple[int, int]]] = {
+            "macs": lambda row: (row.macs or 0, row.bytes or 0),
+            "parameters": lambda row: (row.parameters, row.macs or 0),
+            "bytes": lambda row: (row.bytes or 0, row.macs or 0),
+        }
+        return list(self.layers) if sort == "order" else sorted(self.layers, key=keys[sort], reverse=True)
+
+    def share(self, macs: int | None) -> float | None:
+        """The part of the model's MACs; None if either is not known, and without any."""
+        return macs / self.cost.macs if macs is not None and self.cost.macs else None
+
+    def __repr__(self) -> str:
+        return f"<CostReport {self.name!r}: {totals(self)[0]}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(HEADERS, [cells(row, self) for row in self.rows()], RIGHT), "", *totals(self)])
+
+    def _repr_html_(self) -> str:
+        columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 1) for i, header in enumerate(HEADERS)]
+        rows = [cells(row, self) for row in self.rows()]
+        return str(html.display(html.table(columns, rows, limit=200, hide_empty=True), *(html.element("p", t) for t in totals(self))))
+
+
+def cost(model: Model, inference: Inference | None = None) -> CostReport:
+    """What the layers of a model cost, from their types and shapes alone; nothing is run, and weights are not read.
+
+    Args:
+        model: any model; ``reshape`` says for which input shapes.
+        inference: what is known of its values; inferred without.
+
+    Raises:
+        ModelError: it is an execution graph.
+    """
+    refuse_execution_graph(model)
+    facts = (inference or infer_shapes(model, tolerant=True)).facts
+    rows = tuple(_rows(model, "", 1, Costs(model, facts)))
+    names = tuple(row.path + row.name for row in rows if row.macs is None or row.bytes is None)
+    open_inputs = (
+        f"{node.outputs[0].names[0] if node.outputs[0].names else node.name}: {facts[node.outputs[0]]}"
+        for node in model.parameters
+        if node.outputs and not is_static(facts[node.outputs[0]].shape)
+    )
+    known = Cost(*(sum(count or 0 for count in counts) for counts in zip(*map(_counts, rows), strict=True)) if rows else (0, 0, 0, 0))
+    return CostReport(model.name, rows, tuple(_by_type(rows)), _sum(rows), known, names, tuple(open_inputs))
+
+
+def _rows(graph: Graph, path: str, times: int | None, costs: Costs) -> Iterator[LayerCost]:
+    """The rows of a graph that runs so many times."""
+    first = _first_readers(graph, costs)
+    merged: dict[Node, list[Node]] = {}
+    for constant, reader in first.items():
+        merged.setdefault(reader, []).append(constant)
+    for node in graph.nodes:
+        if node.type in NO_COMPUTATION or node in first:
+            continue
+        together = merged.get(node, [])
+        yield _row(node, together, path, times, costs.of([*together, node], bodies=False))
+        runs = costs.runs(node)
+        for name, body in node.bodies.items():
+            yield from _rows(body.graph, f"{path}{node.name}/{name}/", product(times, runs[name]), costs)
+
+
+def _row(node: Node, together: Sequence[Node], path: str, times: int | None, own: Cost) -> LayerCost:
+    counts = [product(count, times) for count in (own.macs, own.read, own.written)]
+    names = tuple(one.name for one in together)
+    return LayerCost(node.id, node.name, node.type, node.line, path, names, times, counts[0], own.parameters, counts[1], counts[2])
+
+
+def _first_readers(graph: Graph, costs: Costs) -> dict[Node, Node]:
+    """The layers that depend on constants alone, each with the first layer that reads what comes of it and depends on more."""
+    constant = constant_layers(graph)
+    found: dict[Node, Node] = {}
+    for node in constant:
+        seen, reader = {node}, _reader(node, costs)
+        while reader in constant and reader not in seen:
+            seen.add(reader)
+            reader = _reader(reader, costs)
+        if reader is not None and reader.type not in NO_COMPUTATION and reader not in constant:
+            found[node] = reader
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
+
+
+def _reader(node: Node, costs: Costs) -> Node | None:
+    return next((reader for value in node.outputs for reader in costs.readers(value)), None)
+
+
+def _counts(row: LayerCost) -> tuple[int | None, int, int | None, int | None]:
+    return row.macs, row.parameters, row.read, row.written
+
+
+def _sum(rows: Iterable[LayerCost]) -> Cost:
+    columns = list(zip(*map(_counts, rows), strict=True)) or [(0,)] * 4
+    macs, parameters, read, written = (None if None in column else sum(count or 0 for count in column) for column in columns)
+    return Cost(macs, parameters or 0, read, written)
+
+
+def _by_type(rows: Sequence[LayerCost]) -> list[TypeCost]:
+    groups: dict[str, list[LayerCost]] = {}
+    for row in rows:
+        groups.setdefault(row.type, []).append(row)
+    sums = [(type, len(group), _sum(group)) for type, group in groups.items()]
+    found = [TypeCost(type, count, whole.macs, whole.parameters, whole.bytes) for type, count, whole in sums]
+    return sorted(found, key=lambda row: (row.macs or 0, row.bytes or 0), reverse=True)
+
+
+HEADERS = ("share", "layer", "operation", "MACs", "params", "bytes", "FLOP/B")
+RIGHT = (0, 3, 4, 5, 6)
+TYPE_HEADERS = ("share", "operation", "layers", "MACs", "params", "bytes")
+TYPE_RIGHT = (0, 2, 3, 4, 5)
+
+
+def cells(row: LayerCost, report: CostReport) -> tuple[str, ...]:
+    """The cells of a layer, under HEADERS."""
+    intensity = "" if row.intensity is None else f"{row.intensity:.3g}"
+    numbers = count_text(row.macs), metric(row.parameters or None), count_text(row.bytes), intensity
+    return (_share(report, row.macs), row.path + row.name, row.type, *numbers)
+
+
+def type_cells(row: TypeCost, report: CostReport) -> tuple[str, ...]:
+    """The cells of a type, under TYPE_HEADERS."""
+    numbers = count_text(row.macs), metric(row.parameters or None), count_text(row.bytes)
+    return (_share(report, row.macs), row.type, str(row.layers), *numbers)
+
+
+def count_text(count: int | None) -> str:
+    """A count with its unit; empty for 0 and a question mark for what is not known."""
+    return "?" if count is None else metric(count or None)
+
+
+def _share(report: CostReport, macs: int | None) -> str:
+    share = report.share(macs)
+    return f"{share:.1%}" if share else ""
+
+
+def totals(report: CostReport) -> list[str]:
+    """The lines below the tables: sums, and what is not known."""
+    whole, known = report.cost, report.known
+    exact = whole.macs is not None and whole.bytes is not None
+    least = "" if exact else "at least "
+    macs, size = known.macs or 0, known.bytes or 0
+    text = f"{least}{metric(macs)}{'' if macs > 999 else ' '}MACs, {metric(known.parameters)} parameters, {amount(size)} read and written"
+    lines = [f"{text}, {2 * macs / size:.3g} FLOP/B" if exact and macs and size else text]
+    if report.unknown:
+        count = len(report.unknown)
+        more = f" and {count - 3} more" if count > 3 else ""
+        lines.append(f"not known of {count} layer{'' if count == 1 else 's'}: {', '.join(report.unknown[:3])}{more}")
+    if report.unknown and report.open_inputs:
+        lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
+    return lines

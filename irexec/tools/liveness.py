@@ -1,0 +1,137 @@
+"""Which tensors are alive while the layers of a graph run one after the other, each tensor in memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.cost import NO_COMPUTATION
+from irexec.analysis.shape_inference import UNKNOWN
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.ir.order import topological
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """A tensor between layers.
+
+    Attributes:
+        name: its first tensor name, or else ``layer`` or ``layer:index``.
+        path: the names of the bodies that it is in, each with a slash behind it.
+        layer, type: the layer that gives it.
+        fact: element type and shape, as text.
+        bytes: as it is held in memory; None if type or shape are not known.
+        first, last: the indices of the layers, in the order in which they run, that give it and that read it last. What outlives the
+            run is there until the last layer; what a loop passes to its next iteration is there from the first, 0.
+    """
+
+    name: str
+    path: str
+    layer: str
+    type: str
+    fact: str
+    bytes: int | None
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """What is alive while a graph runs.
+
+    Attributes:
+        order: the layers in the order in which they run; what nothing depends on is left out, and what depends on constants alone.
+        tensors: between them.
+        bodies: for the layers that have bodies, what is alive in these.
+        path: the names of the bodies that the graph is in.
+    """
+
+    order: tuple[Node, ...]
+    tensors: tuple[LiveTensor, ...]
+    bodies: Mapping[int, tuple[Liveness, ...]]
+    path: str = ""
+    curve: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "curve", tuple(self._curve()))
+
+    @property
+    def peak(self) -> int:
+        """The index of the layer during which the most bytes are alive, the first of them; 0 without layers."""
+        return max(range(len(self.curve)), key=lambda i: self.curve[i], default=0)
+
+    def alive(self, index: int) -> list[LiveTensor]:
+        """The tensors that are alive during a layer; those of the body that needs the most memory are among them."""
+        found = [tensor for tensor in self.tensors if tensor.first <= index <= tensor.last]
+        body = max(self.bodies.get(index, ()), key=lambda one: max(one.curve, default=0), default=None)
+        return found + (body.alive(body.peak) if body is not None else [])
+
+    def every_tensor(self) -> list[LiveTensor]:
+        """The tensors, and those of bodies."""
+        return [*self.tensors, *(tensor for bodies in self.bodies.values() for one in bodies for tensor in one.every_tensor())]
+
+    def _curve(self) -> list[int]:
+        """Bytes that are alive during each layer, as far as they are known."""
+        changes = [0] * (len(self.order) + 1)
+        for tensor in self.tensors:
+            changes[tensor.first] += tensor.bytes or 0
+            changes[tensor.last + 1] -= tensor.bytes or 0
+        found, now = list[int](), 0
+        for i in range(len(self.order)):
+            now += changes[i]
+            found.append(now + max((max(one.curve, default=0) for one in self.bodies.get(i, ())), default=0))
+        return found
+
+
+def liveness(graph: Graph, facts: Mapping[Value, Fact]) -> Liveness:
+    """What is alive while a graph runs, from the facts of its values alone. Inputs of the graph are those of the caller."""
+    return _of_graph(graph, facts, "", frozenset())
+
+
+def _of_graph(graph: Graph, facts: Mapping[Value, Fact], path: str, carried: frozenset[Value]) -> Liveness:
+    order = _order(graph)
+    index = {node: i for i, node in enumerate(order)}
+    last = {value: index[node] for node in order for value in node.inputs if value is not None}
+    kept = {value for node in (*graph.results, *graph.sinks) for value in node.inputs if value is not None}
+    tensors = [
+        _tensor(value, path, facts, i, len(order) - 1 if value in kept else last[value])
+        for i, node in enumerate(order)
+        for value in node.outputs
+        if value in last or value in kept
+    ]
+    tensors += [_tensor(value, path, facts, 0, last[value]) for value in carried if value in last]
+    bodies = {
+        i: tuple(_of_body(body, facts, f"{path}{node.name}/{name}/") for name, body in node.bodies.items())
+        for i, node in enumerate(order)
+        if node.bodies
+    }
+    return Liveness(tuple(order), tuple(tensors), bodies, path)
+
+
+def _of_body(body: Body, facts: Mapping[Value, Fact], path: str) -> Liveness:
+    """Parameters are views of what is outside, unless the iteration before has computed them."""
+    targets = {edge.target for edge in body.back_edges}
+    carried = frozenset(node.outputs[0] for node in body.graph.parameters if node.id in targets and node.outputs)
+    return _of_graph(body.graph, facts, path, carried)
+
+
+def _order(graph: Graph) -> list[Node]:
+    """The layers that run, in their order."""
+    computed = constant_layers(graph)
+    order = topological(graph)[0]
+    wanted = {*graph.results, *graph.sinks}
+    for node in reversed(order):
+        if node in wanted:
+            wanted.update(value.node for value in node.inputs if value is not None)
+    return [node for node in order if node in wanted and node not in computed and node.type not in NO_COMPUTATION]
+
+
+def _tensor(value: Value, path: str, facts: Mapping[Value, Fact], first: int, last: int) -> LiveTensor:
+    node, fact = value.node, facts.get(value, UNKNOWN)
+    layer = node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
+    known = fact.is_static and fact.element is not None and fact.element.kind != "string"
+    name = value.names[0] if value.names else layer
+    text = str(Fact(fact.element, fact.shape))
+    return LiveTensor(name, path, node.name, node.type, text, fact.nbytes if known else None, first, last)

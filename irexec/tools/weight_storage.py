@@ -1,0 +1,143 @@
+"""How the weights that a layer reads are stored: as they are, converted, or decompressed by a chain of layers.
+
+NNCF and OpenVINO write Constant -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert] for weights of few
+bits, Constant (f16) -> Convert for weights of half precision, FakeQuantize for weights that a plugin is to quantise, and Gather for
+indices into a codebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from irexec.analysis.constant_layers import leaves
+from irexec.analysis.cost import packed_bytes
+from irexec.analysis.shape_inference import UNKNOWN
+from irexec.ir.constants import Constant
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node, Value
+
+_FEW_BITS = 8
+MOVES = frozenset({"Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Layers that only move values."""
+
+
+@dataclass(frozen=True)
+class StoredWeights:
+    """The weights of one input of a layer.
+
+    Attributes:
+        name, id, line: of the Constant that holds them.
+        element: the element type in which they are stored.
+        shape: as stored.
+        elements: how many there are.
+        bytes: of them, with the scales, zero points and other constants that they are decompressed with.
+        scheme: how they are decompressed, such as "zero point u4 for 128, scale f16 for 128"; "" where they are read as stored.
+        computed: the element type in which the layer reads them.
+        decompressed: bytes in this type; None if the shape is not known.
+        shared: whether a layer before reads the same Constant, so that sums do not count it again.
+    """
+
+    name: str
+    id: int
+    line: int | None
+    element: str
+    shape: tuple[int, ...]
+    elements: int
+    bytes: int
+    scheme: str
+    computed: str
+    decompressed: int | None
+    shared: bool
+
+    @property
+    def bits(self) -> float:
+        """Bits that one of them takes, with its part of scales and zero points."""
+        return 8 * self.bytes / self.elements
+
+
+def is_weight(constant: Constant) -> bool:
+    """Whether a constant is of parameters: floats or values of at most 8 bits, and more than one."""
+    element = constant.element
+    return (element.is_float or element.bits <= _FEW_BITS) and element.kind not in ("boolean", "string") and constant.count > 1
+
+
+def stored_weights(value: Value, computed: set[Node], facts: Mapping[Value, Fact], counted: set[Node]) -> StoredWeights | None:
+    """How the weights are stored that a value is made of; None if it is not made of weights.
+
+    Args:
+        value: an output of a Constant or of a layer that depends on constants alone.
+        computed: these layers; see ``constant_layers``.
+        facts: of all values.
+        counted: the Constants of weights before, to which those of this value are added.
+    """
+    sources = {node: node.constant for node in leaves(value, computed) if node.constant is not None}
+    main = max((node for node, one in sources.items() if is_weight(one)), key=lambda node: sources[node].count, default=None)
+    if main is None:
+        return None
+    constant, fact = sources[main], facts.get(value, UNKNOWN)
+    # Not shapes and axes; scales may be shared where weights are not.
+    parts = {node: one for node, one in sources.items() if one.element.is_float or one.element.bits <= _FEW_BITS}
+    size = sum(one.size for node, one in parts.items() if node is main or node not in counted)
+    shared = main in counted
+    counted.update(parts)
+    return StoredWeights(
+        main.name, main.id, main.line, constant.element.name, constant.shape, constant.count, size,
+        scheme=", ".join(dict.fromkeys(_scheme(value, main, computed))),
+        computed=str(fact.element or "?"),
+        decompressed=packed_bytes(fact),
+        shared=shared,
+    )  # fmt: skip
+
+
+def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
+    """What the layers do on the way from the Constant to the value, in this order."""
+    path = _path(value, main, computed)
+    converts = any(node.type == "Convert" for node, _ in path)
+    scaled = False
+    for node, index in path:
+        other = next((_largest(source, computed) for i, source in enumerate(node.inputs) if i != index and source is not None), None)
+        if node.type in ("Multiply", "Subtract") and other is not None:
+            scaled = True
+            yield f"{'scale' if node.type == 'Multiply' else 'zero point'} {other.element.name} {_shared_by(main, other)}"
+        elif node.type == "FakeQuantize":
+            scaled = True
+            yield f"{node.attributes.get('levels', '?')} levels"
+        elif node.type == "Gather" and index == 1 and other is not None:
+            scaled = True
+            yield f"codebook of {other.count} {other.element.name}"
+        elif node.type != "Convert" and node.type not in MOVES:
+            yield node.type
+    if converts and not scaled:
+        yield "converted"
+
+
+def _shared_by(main: Node, other: Constant) -> str:
+    """Which weights share a scale or a zero point."""
+    if other.count == 1:
+        return "per tensor"
+    if sum(size > 1 for size in other.shape) == 1:
+        return "per channel"
+    return f"for {main.constant.count // max(1, other.count)}" if main.constant is not None else ""
+
+
+def _path(value: Value, main: Node, computed: set[Node]) -> list[tuple[Node, int]]:
+    """The layers from the Constant to the value, each with the index of the input by which the weights come."""
+    came: dict[Node, tuple[Node, int] | None] = {value.node: None}
+    waiting = [value.node]
+    while waiting and main not in came:
+        node = waiting.pop()
+        for index, source in enumerate(node.inputs if node in computed else ()):
+            if source is not None and source.node not in came:
+                came[source.node] = node, index
+                waiting.append(source.node)
+    found, step = list[tuple[Node, int]](), came.get(main)
+    while step is not None:
+        found.append(step)
+        step = came[step[0]]
+    return found
+
+
+def _largest(value: Value, computed: set[Node]) -> Constant | None:
+    constants = [node.constant for node in leaves(value, computed) if node.constant is not None]
+    return max(constants, key=lambda constant: constant.count, default=None)
