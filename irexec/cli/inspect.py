@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
 from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph, times_by_type
 from irexec.analysis.model import Model, Port
+from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import read_model
+from irexec.cli import inspect_views as views
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option
 from irexec.cli.paths import FilePath
@@ -21,8 +23,15 @@ from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
+from irexec.ir.findings import Finding
+from irexec.tools.cost import CostReport, cost
+from irexec.tools.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
+from irexec.tools.memory import MemoryReport, memory
 from irexec.tools.plan import plan
+from irexec.tools.precision import PrecisionReport, precision
+from irexec.tools.shapes import Shapes, reshape_for_display
+from irexec.tools.tree import TreeReport, tree
 from irexec.tools.weights import WeightLine, weights
 
 
@@ -33,67 +42,171 @@ from irexec.tools.weights import WeightLine, weights
 @click.option("--layers", "show_layers", is_flag=True, help="Every layer: inputs and where they come from, outputs, attributes.")
 @click.option("--ops", "show_ops", is_flag=True, help="The number of layers of each operation.")
 @click.option("--weights", "show_weights", is_flag=True, help="Statistics of every constant.")
+@click.option("--cost", "show_cost", is_flag=True, help="MACs, parameters, bytes and arithmetic intensity of layers and types.")
+@click.option("--tree", "show_tree", is_flag=True, help="The same for each branch of the layers' names, which / and . separate.")
+@click.option("--depth", type=click.IntRange(1), default=3, show_default=True, help="For --tree: how many levels of branches.")
+@click.option("--precision", "show_precision", is_flag=True, help="The element types of weights and activations, and bits per weight.")
+@click.option("--memory", "show_memory", is_flag=True, help="Peak of the tensors between layers, where it is, and what would be held.")
+@click.option("--histogram", "histograms", multiple=True, metavar="NAME", help="The values of this constant as bars; may be repeated.")
+@click.option("--bins", type=click.IntRange(1, 10_000), default=BINS, show_default=True, help="For --histogram: how many bars at most.")
 @click.option(
     "--plan", "show_plan", is_flag=True, help="What would run: every step with its layers, kernel and memory, and what the passes did."
 )
-@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="For --plan: give an input this shape.")
-@threads_option("For --plan: how many threads would work on a step.")
-@max_memory_option("For --plan: refuse a model whose tensors take more memory than this, such as 2G; default: all that is left.")
+@click.option("--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input this shape first.")
+@threads_option("For --plan and --memory: how many threads would work on a step.")
+@max_memory_option("For --plan and --memory: refuse a model that takes more memory than this, such as 2G; default: all that is left.")
 @click.option("-v", "--verbose", is_flag=True, help="For --plan: also all layers of each step, and why passes left layers as they are.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
-def inspect(
-    model: str, weights_path: str | None, mmap: bool, show_layers: bool, show_ops: bool, show_weights: bool, show_plan: bool,
-    shapes: tuple[ShapeOptions, ...], threads: int | None, max_memory: int | None, verbose: bool, as_json: bool,
-) -> None:  # fmt: skip
+def inspect(model: str, weights_path: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any) -> None:
     """Show what MODEL (an .xml or .onnx) consists of.
+
+    \b
+    irexec inspect model.xml --layers
+    irexec inspect model.xml --cost --shape "x[1,3,224,224]"
+    irexec inspect model.xml --memory --precision
+    irexec inspect model.xml --tree --depth 2
+    irexec inspect model.xml --histogram conv1.weight
 
     MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of each layer.
     """
-    if not show_plan:
-        refuse_without("plan", "shapes", "threads", "max_memory", "verbose")
+    asked = _Asked(**options)
+    _check_usage(asked)
+    new_shapes = shapes_by_input(shapes, "--shape")
     with progress_bar(f"reading {model}", 1) as advance:
         read = read_model(model, weights_path, mmap=mmap, progress=advance)
     if is_execution_graph(read):
-        if show_weights or show_plan:
-            raise click.UsageError(f"{model} is an execution graph, which has no {'weights' if show_weights else 'plan'}")
-        _execution_graph(model, read, show_layers, show_ops, as_json)
+        _refuse_for_execution_graph(model, asked, bool(shapes))
+        _execution_graph(model, read, asked.show_layers, asked.show_ops, as_json)
         return
-    summary = summarize(read)
-    constants = _weights(read, summary) if show_weights else None
-    planned = _plan(model, weights_path, mmap, shapes, threads, max_memory) if show_plan else None
+    problems = list(read.problems)
+    reshape_for_display(read, new_shapes)
+    parts = _Parts.of(model, weights_path, mmap, read, asked, new_shapes)
     # Not before: an error of what is asked for says more.
-    _warn_of_problems(model, read)
+    _warn_of_problems(model, problems)
     if as_json:
-        document = _document(read, summary, show_layers, show_ops, constants)
-        render.as_json(document | ({} if planned is None else {"plan": plan_document(planned)}))
-        return
-    _summary(model, summary)
-    if show_ops:
-        render.line()
-        render.table(("operation", "layers"), summary.ops.items(), right=(1,))
-    if show_layers:
-        render.line()
-        render.lines(line for layer in layers(read) for line in _layer_lines(layer))
-    if constants is not None:
-        render.line()
-        _weight_table(constants)
-    if planned is not None:
-        render.line()
-        show_report(planned, verbose)
+        render.as_json(_document(read, parts, asked))
+    else:
+        _show(model, read, parts, asked)
 
 
-def _warn_of_problems(path: str, model: Model) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the command line asks for."""
+
+    show_layers: bool
+    show_ops: bool
+    show_weights: bool
+    show_cost: bool
+    show_tree: bool
+    show_precision: bool
+    show_memory: bool
+    show_plan: bool
+    histograms: tuple[str, ...]
+    depth: int
+    bins: int
+    threads: int | None
+    max_memory: int | None
+    verbose: bool
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What was found of a model; None for what is not asked for."""
+
+    summary: Summary
+    weights: list[WeightLine] | None
+    cost: CostReport | None
+    tree: TreeReport | None
+    precision: PrecisionReport | None
+    memory: MemoryReport | None
+    plan: PlanReport | None
+    histograms: list[Histogram]
+
+    @staticmethod
+    def of(path: str, weights_path: str | None, mmap: bool, model: Model, asked: _Asked, shapes: Shapes) -> _Parts:
+        """Everything that is asked for."""
+        summary = summarize(model)
+        inferred = asked.show_cost or asked.show_tree or asked.show_precision or asked.show_memory
+        inference = infer_shapes(model, tolerant=True) if inferred else None
+        weights = _weights(model, summary) if asked.show_weights else None
+        histograms = _histograms(model, asked)
+        return _Parts(
+            summary,
+            weights,
+            cost(model, inference) if asked.show_cost else None,
+            tree(model, asked.depth, inference) if asked.show_tree else None,
+            precision(model, inference) if asked.show_precision else None,
+            _memory(path, model, asked, inference) if asked.show_memory else None,
+            _plan(path, weights_path, mmap, asked, shapes) if asked.show_plan else None,
+            histograms,
+        )
+
+
+def _check_usage(asked: _Asked) -> None:
+    """Refuse options that would do nothing."""
+    if not asked.show_plan:
+        refuse_without("plan", "verbose")
+    if not asked.show_plan and not asked.show_memory:
+        refuse_without(("plan", "memory"), "threads", "max_memory")
+    if not asked.show_tree:
+        refuse_without("tree", "depth")
+    if not asked.histograms:
+        refuse_without("histogram", "bins")
+
+
+def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
+    """Refuse what an execution graph does not have."""
+    absent = {
+        "weights": asked.show_weights or bool(asked.histograms), "plan": asked.show_plan or asked.show_memory,
+        "costs": asked.show_cost or asked.show_tree, "precisions of weights": asked.show_precision, "inputs to reshape": shapes,
+    }  # fmt: skip
+    for what, is_asked in absent.items():
+        if is_asked:
+            raise click.UsageError(f"{path} is an execution graph, which has no {what}")
+
+
+def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
+    _summary(path, parts.summary)
+    if asked.show_ops:
+        render.line()
+        render.table(("operation", "layers"), parts.summary.ops.items(), right=(1,))
+    if asked.show_layers:
+        render.line()
+        render.lines(line for layer in layers(model) for line in _layer_lines(layer))
+    shown: tuple[tuple[Any, Callable[[Any], None]], ...] = (
+        (parts.weights, _weight_table), (parts.tree, views.show_tree), (parts.precision, views.show_precision),
+        (parts.cost, views.show_cost), (parts.memory, views.show_memory),
+        (parts.plan, lambda report: show_report(report, asked.verbose)),
+    )  # fmt: skip
+    for part, show in shown:
+        if part is not None:
+            render.line()
+            show(part)
+    views.show_histograms(parts.histograms)
+
+
+def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
+    nodes = [find_constant(model, name) for name in asked.histograms]
+    total = sum(node.constant.size for node in nodes if node.constant is not None)
+    with progress_bar("reading weights", total) as advance:
+        return [constant_histogram(node, asked.bins, advance) for node in nodes]
+
+
+def _memory(path: str, model: Model, asked: _Asked, inference: Inference | None) -> MemoryReport:
+    with render.progress(f"compiling {path}"):
+        return memory(model, threads=asked.threads, max_memory=asked.max_memory, inference=inference)
+
+
+def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
     """Warn of the first error in the files, which may be why shapes are not known."""
-    errors = [problem for problem in model.problems if problem.severity == "error"]
+    errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         render.warning_line(f"{errors[0].at(path)}: {errors[0].message}; irexec validate lists all that is wrong")
 
 
-def _plan(
-    model: str, weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], threads: int | None, max_memory: int | None
-) -> PlanReport:
-    with render.progress(f"compiling {model}"):
-        return plan(model, weights, shapes_by_input(shapes, "--shape"), threads, mmap=mmap, max_memory=max_memory)
+def _plan(path: str, weights: str | None, mmap: bool, asked: _Asked, shapes: Shapes) -> PlanReport:
+    with render.progress(f"compiling {path}"):
+        return plan(path, weights, shapes, asked.threads, mmap=mmap, max_memory=asked.max_memory)
 
 
 def _weights(model: Model, summary: Summary) -> list[WeightLine]:
@@ -170,15 +283,23 @@ def _fused(layer: ExecutedLayer) -> str:
     return ", ".join(name for name in layer.original if name != layer.name)
 
 
-def _document(model: Model, summary: Summary, show_layers: bool, show_ops: bool, constants: Sequence[WeightLine] | None) -> dict[str, Any]:
-    document = _plain_summary(summary)
-    if show_ops:
+def _document(model: Model, parts: _Parts, asked: _Asked) -> dict[str, Any]:
+    document = _plain_summary(parts.summary)
+    if asked.show_ops:
         document["ops"] = histogram(model)
-    if show_layers:
+    if asked.show_layers:
         document["layers"] = [asdict(line) for line in layers(model)]
         document["edges"] = [asdict(edge) for edge in edges(model)]
-    if constants is not None:
-        document["weights"] = [asdict(line) for line in constants]
+    if parts.weights is not None:
+        document["weights"] = [asdict(line) for line in parts.weights]
+    documents: tuple[tuple[str, Any, Callable[[Any], Any]], ...] = (
+        ("cost", parts.cost, views.cost_document), ("tree", parts.tree, views.tree_document),
+        ("precision", parts.precision, views.precision_document), ("memory", parts.memory, views.memory_document),
+        ("plan", parts.plan, plan_document),
+    )  # fmt: skip
+    document |= {name: make(part) for name, part, make in documents if part is not None}
+    if parts.histograms:
+        document["histograms"] = list(map(views.histogram_document, parts.histograms))
     return document
 
 

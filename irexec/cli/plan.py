@@ -34,5 +34,7 @@ def _show_details(report: PlanReport) -> None:
 def plan_document(report: PlanReport) -> dict[str, Any]:
     """The plan as JSON."""
     document = asdict(report) | {"removed": report.removed}
+    # What is held from which step to which is part of --memory.
+    del document["held"]
     document["steps"] = [asdict(row) | {"order": row.order} for row in report.steps]
     return document

@@ -130,8 +130,8 @@ def table(
         used = [i for i in range(len(headers)) if any(row[i] for row in cells)] or list(range(len(headers)))
         headers, columns = [headers[i] for i in used], [columns[i] for i in used]
         cells = [[row[i] for i in used] for row in cells]
-    utf = encodable("─…", sys.stdout) == "─…"
-    bands = layout(columns, cells, _width())
+    utf = can_show("─…")
+    bands = layout(columns, cells, width())
     drawn = [] if title is None else [[("", cut(visible(title), _LINE))]]
     drawn += [_styled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
     drawn.append([("dim", ("─" if utf else "-") * max(band.width for band in bands))])
@@ -165,12 +165,12 @@ def _draw(drawn: Sequence[_Line]) -> None:
 
 def fill(parts: Iterable[str], indent: str = "") -> list[str]:
     """Lines of as many parts as fit the terminal, a space between them; no part is broken, and in a file there is one line."""
-    width, used = _width(), 0
+    columns, used = width(), 0
     found: list[list[str]] = []
     for part in parts:
         part = cut(visible(cut(part, _NAME)), _NAME)
         size = cell_len(part)
-        if found and (width is None or used + 1 + size <= width):
+        if found and (columns is None or used + 1 + size <= columns):
             found[-1].append(part)
             used += 1 + size
         else:
@@ -179,7 +179,12 @@ def fill(parts: Iterable[str], indent: str = "") -> list[str]:
     return [" ".join(texts) for texts in found]
 
 
-def _width() -> int | None:
+def can_show(characters: str) -> bool:
+    """Whether stdout can hold these characters."""
+    return encodable(characters, sys.stdout) == characters
+
+
+def width() -> int | None:
     """The columns of the terminal, or of COLUMNS if that is set; None in a file or pipe, where nothing is cut."""
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given):

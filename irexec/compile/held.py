@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from irexec.compile.graph import Value
@@ -19,7 +20,7 @@ class Held:
     Attributes:
         layers: whose results they are; several where one is written over another, or lies in a part of another.
         kind: "arena" for a tensor in the arena, "workspace" of a kernel, which is in it too, "own" for a tensor with memory of its
-            own, as results have, "body" for the arena of a body.
+            own, as results have, "body" for the most that the tensors of a body take at once.
         offset: in the arena; None for memory of its own.
         bytes: how many.
         first, last: the indices of the steps.
@@ -47,6 +48,16 @@ def held(drafts: Sequence[Draft], storage: Storage, targets: set[Value]) -> tupl
         first, last = _steps(buffer.first, buffer.last, steps)
         found.append(Held((draft.operation.node.name,), "workspace", buffer.offset, buffer.size, first, last))
     return tuple(found)
+
+
+def in_use(every: Iterable[Held], steps: int) -> list[int]:
+    """Bytes that are held during each of the steps."""
+    changes = [0] * (steps + 1)
+    for one in every:
+        if one.first < steps:
+            changes[one.first] += one.bytes
+            changes[min(one.last, steps - 1) + 1] -= one.bytes
+    return list(accumulate(changes[:steps]))
 
 
 def _in_arena(storage: Storage, steps: Sequence[int]) -> Iterator[Held]:

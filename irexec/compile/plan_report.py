@@ -13,7 +13,7 @@ from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.text_table import aligned, amount
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
-from irexec.compile.held import Held
+from irexec.compile.held import Held, in_use
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
 from irexec.html import ROWS, Column, Html, Record, display, element, sections, table
@@ -195,10 +195,16 @@ def _arena(plan: Plan) -> int:
 
 
 def _held_by_bodies(plan: Plan) -> Iterator[Held]:
+    """What the tensors of bodies take at most while a step runs; workspace is left out, as it is for the plan itself."""
     for i, step in enumerate(plan.steps):
-        size = max((_arena(body.plan) for body in step.bodies.values()), default=0)
+        size = max((_peak(body.plan) for body in step.bodies.values()), default=0)
         if size:
             yield Held((step.node.name,), "body", None, size, i, i)
+
+
+def _peak(plan: Plan) -> int:
+    tensors = [one for one in plan.held if one.kind != "workspace"]
+    return max(in_use([*tensors, *_held_by_bodies(plan)], len(plan.steps)), default=0)
 
 
 def _rows(plan: Plan, path: str) -> Iterator[StepRow]:

@@ -90,8 +90,12 @@ def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "", element: s
     return _histogram(lambda: array_blocks(array), bins, name, kind, array.shape)
 
 
-def constant_histogram(node: Node, bins: int = BINS) -> Histogram:
+def constant_histogram(node: Node, bins: int = BINS, advance: Callable[[int], None] = lambda bytes: None) -> Histogram:
     """The histogram of a Constant, of its values as they are stored; see ``histogram``.
+
+    Args:
+        node, bins: the layer, and how many intervals at most.
+        advance: called with its packed bytes when it is done.
 
     Raises:
         InputError: ``bins`` is not an integer from 1 to 10000.
@@ -100,7 +104,9 @@ def constant_histogram(node: Node, bins: int = BINS) -> Histogram:
     constant = node.constant
     if constant is None:
         raise InputError(f"layer {node.id} {node.name!r} is of type {node.type}, expected a Constant: infer shows the histograms of others")
-    return _histogram(lambda: blocks_of(node), bins, node.name, constant.element.name, constant.shape)
+    found = _histogram(lambda: blocks_of(node), bins, node.name, constant.element.name, constant.shape)
+    advance(constant.size)
+    return found
 
 
 def find_constant(model: Graph, name: str) -> Node:
@@ -170,8 +176,8 @@ class _Floats:
     are_integers = False
 
     def __init__(self, low: float, high: float, bins: int) -> None:
-        # The width of the range may be beyond f64, but not that of the range of halves.
-        self._scale = 0.5 if not np.isfinite(high - low) else 1.0
+        # The width of the range may be beyond f64, but not that of the range of quarters.
+        self._scale = 0.25 if max(abs(low), abs(high)) > 1e307 else 1.0
         self._low, self._high = low * self._scale, high * self._scale
         edges = np.linspace(self._low, self._high, bins + 1)
         if not (np.diff(edges) > 0).all() or (self._high - self._low) / bins < np.finfo(np.float64).tiny:

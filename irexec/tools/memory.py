@@ -11,7 +11,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_bars import curve
 from irexec.analysis.text_table import aligned, amount
-from irexec.compile.held import Held
+from irexec.compile.held import Held, in_use
 from irexec.compile.plan_report import PlanReport
 from irexec.errors import IrexecError
 from irexec.ir.dims import is_static
@@ -28,8 +28,9 @@ class PlannedMemory:
     Attributes:
         arena: bytes of the arena and of those of bodies, with the workspace of kernels.
         workspace: bytes of the largest workspace of a step.
-        tensors: the most bytes of tensors that are in use at once, those in the arena and those with memory of their own. Views need
-            none, tensors that are written over their input share it, and those within fused steps do not exist.
+        tensors: the most bytes of tensors that are in use at once, as far as they are known: those in the arena, those with memory of
+            their own, and those of bodies. Views need none, tensors that are written over their input share it, and those within
+            fused steps do not exist.
         at: the index of this step.
         layers: the layers that this step computes.
         own: the most bytes of tensors that are held at once in memory of their own, such as results.
@@ -161,37 +162,23 @@ def _planned(model: Model, threads: int | None, max_memory: int | None) -> tuple
 
 def planned_memory(report: PlanReport) -> PlannedMemory:
     """What a compiled model holds, from the report of its plan."""
-    tensors = _in_use(report, ("arena", "own"))
-    at = max(range(len(tensors)), key=lambda i: tensors[i], default=0)
     tops = [row for row in report.steps if not row.path]
+    tensors = in_use([one for one in report.held if one.kind != "workspace"], len(tops))
+    own = in_use([one for one in report.held if one.kind == "own"], len(tops))
+    at = max(range(len(tops)), key=lambda i: tensors[i], default=0)
     return PlannedMemory(
         arena=report.arena,
         workspace=max((one.bytes for one in report.held if one.kind == "workspace"), default=0),
         tensors=max(tensors, default=0),
         at=at,
         layers=tops[at].layers if tops else (),
-        own=max(_in_use(report, ("own",)), default=0),
+        own=max(own, default=0),
         steps=len(tops),
         packed=report.packed,
         kept=report.kept,
         threads=report.threads,
         held=report.held,
     )
-
-
-def _in_use(report: PlanReport, kinds: tuple[str, ...]) -> list[int]:
-    """Bytes of these kinds that are held during each step."""
-    count = sum(not row.path for row in report.steps)
-    changes = [0] * (count + 1)
-    for one in report.held:
-        if one.kind in kinds and one.first < count:
-            changes[one.first] += one.bytes
-            changes[min(one.last, count - 1) + 1] -= one.bytes
-    found, now = list[int](), 0
-    for change in changes[:count]:
-        now += change
-        found.append(now)
-    return found
 
 
 HEADERS = ("alive at the peak", "layer", "operation", "tensor", "bytes", "from", "to")
@@ -227,15 +214,15 @@ def totals(report: MemoryReport) -> list[str]:
         lines.append(f"sizes not known of {count} tensor{'' if count == 1 else 's'}: {', '.join(report.unknown[:3])}{more}")
         if report.open_inputs:
             lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
-    return lines + (plan_lines(report.plan) if report.plan else [f"the plan is not known: {report.no_plan}"])
+    return lines + (plan_lines(report.plan, least) if report.plan else [f"the plan is not known: {report.no_plan}"])
 
 
-def plan_lines(plan: PlannedMemory) -> list[str]:
-    """What the plan holds, for comparison."""
+def plan_lines(plan: PlannedMemory, least: str = "") -> list[str]:
+    """What the plan holds, for comparison; ``least`` stands before sizes that are not known of all tensors."""
     at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
     threads = f"{plan.threads} thread{'' if plan.threads == 1 else 's'}"
     return [
-        f"planned: peak {amount(plan.tensors)}{at}",
+        f"planned: peak {least}{amount(plan.tensors)}{at}",
         f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; {amount(plan.own)} outside of it",
         f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
     ]

@@ -193,12 +193,13 @@ def _decompressed(weights: Sequence[StoredWeights]) -> int | None:
 
 
 def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[ActivationType]:
-    """Of all values that are not constants: those of the graph and of its bodies."""
+    """Of all values that anything reads and that are not constants: those of the graph and of its bodies."""
     groups: dict[str, list[int | None]] = {}
     for graph in (model, *(body.graph for node in model.walk() for body in node.bodies.values())):
         computed = constant_layers(graph)
+        read = {value for node in graph.nodes for value in node.inputs if value is not None}
         for node in graph.nodes:
-            for value in node.outputs if node.constant is None and node not in computed else ():
+            for value in read.intersection(node.outputs) if node.constant is None and node not in computed else ():
                 fact = facts.get(value, UNKNOWN)
                 groups.setdefault(str(fact.element or "?"), []).append(packed_bytes(fact))
     found = [

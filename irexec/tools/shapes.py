@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irexec.analysis.model import Model, expected
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import InputError, NodeError
 from irexec.ir.dims import PartialShape, shape_text
 
@@ -29,6 +30,22 @@ def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
         model.reshape({0 if name is None else name: shape for name, shape in shapes.items()}, tolerant=tolerant)
     except NodeError as error:
         raise refused(shapes, error) from None
+
+
+def reshape_for_display(model: Model, shapes: Shapes) -> None:
+    """Give inputs new shapes; what could not be inferred before need not be.
+
+    Raises:
+        InputError: there is no such input, a shape has no name where there are several, or a layer does not take the shapes.
+    """
+    if not shapes:
+        return
+    before = infer_shapes(model, tolerant=True).failures
+    reshape(model, shapes, tolerant=True)
+    failures = infer_shapes(model, tolerant=True).failures.items()
+    error = next((error for node, error in failures if node not in before and isinstance(error, NodeError)), None)
+    if error is not None:
+        raise refused(shapes, error)
 
 
 def refused(shapes: Shapes, error: NodeError) -> InputError:

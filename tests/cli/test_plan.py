@@ -74,8 +74,8 @@ def test_a_dynamic_model_without_shapes(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--shape", "1,1,8,8"], "--shape is for --plan, which is not given"),
-        (["--threads", "2"], "--threads is for --plan, which is not given"),
+        (["--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),
+        (["--threads", "2"], "--threads is for --plan or --memory, which are not given"),
         (["-v"], "--verbose is for --plan, which is not given"),
         (["--plan", "--threads", "0"], "0 is not in the range 1<=x<=256"),
         (["--plan", "--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),
