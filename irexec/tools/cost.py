@@ -113,7 +113,9 @@ class CostReport:
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 1) for i, header in enumerate(HEADERS)]
         rows = [cells(row, self) for row in self.rows()]
-        return str(html.display(html.table(columns, rows, limit=200, hide_empty=True), *(html.element("p", t) for t in totals(self))))
+        return html.display(
+            repr(self), html.table(columns, rows, limit=200, hide_empty=True), *(html.element("p", t) for t in totals(self))
+        )
 
 
 def cost(model: Model, inference: Inference | None = None) -> CostReport:

@@ -60,7 +60,7 @@ class Histogram:
     def _repr_html_(self) -> str:
         low, high = (self.edges[0], self.edges[-1]) if self.edges else (0.0, 0.0)
         chart = html.histogram(self.counts, low, high, width=320, height=80) if self.edges else None
-        return str(html.display(html.element("p", title(self)), chart, html.element("p", "; ".join(remarks(self)))))
+        return html.display(repr(self), html.element("p", title(self)), chart, html.element("p", "; ".join(remarks(self))))
 
     def lines(self, width: int = 80, *, ascii: bool = False) -> list[str]:
         """The histogram as text: a title, a bar for each interval, and what is in none of them.

@@ -101,7 +101,7 @@ class MemoryReport:
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
         table = html.table(columns, [cells(tensor) for tensor in self.alive], limit=100)
-        return str(html.display(table, *(html.element("p", text) for text in totals(self))))
+        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
 
 
 def memory(

@@ -116,7 +116,7 @@ class PrecisionReport:
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i != 1) for i, header in enumerate(HEADERS)]
         table = html.table(columns, [cells(row) for row in self.layers], limit=200, hide_empty=True)
-        return str(html.display(table, *(html.element("p", text) for text in totals(self))))
+        return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
 
 
 def precision(model: Model, inference: Inference | None = None) -> PrecisionReport:

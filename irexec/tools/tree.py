@@ -64,7 +64,7 @@ class TreeReport:
     def _repr_html_(self) -> str:
         columns = [html.Column(header, is_number=i in RIGHT, is_code=i == 0) for i, header in enumerate(HEADERS)]
         rows = [cells(guide, branch) for guide, branch in walk(self.root)]
-        return str(html.display(html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report))))
+        return html.display(repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report)))
 
 
 def tree(model: Model, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
