@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -45,7 +47,23 @@ def run(folder: Path, items: int) -> int:
         cluster.shutdown()
     for name, seconds in times.items():
         print(f"{name}: {seconds:.1f} s, {items / seconds:.0f} items/s")
-    return 0
+    return _sample(folder)
+
+
+def _sample(folder: Path) -> int:
+    """The sample of a pipeline names every digit."""
+    import pyarrow.parquet
+
+    done = subprocess.run(
+        [sys.executable, "samples/ray/classify.py", "samples/digits", str(folder / "classes")], capture_output=True, text=True
+    )
+    if done.returncode:
+        print(f"PROBLEM: samples/ray/classify.py: {done.stderr[-2000:]}")
+        return 1
+    rows = pyarrow.parquet.read_table(folder / "classes").to_pylist()
+    wrong = [row for row in rows if "digit_" in row["path"] and f"digit_{row['digit']}.png" not in row["path"]]
+    print(f"samples/ray/classify.py: {len(rows)} images, {len(wrong)} wrong")
+    return int(bool(wrong) or len(rows) != 12)
 
 
 class _Losing:
