@@ -11,7 +11,9 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.submodel import SubModel, extract, frontier, resolved
+from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError
+from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
 from irexec.tools.reduce.recording import Recording
@@ -144,9 +146,13 @@ class Whole:
         (node,) = self.units[unit]
         if len(node.outputs) != 1:
             return []
-        fact = self.recording.fact(node.outputs[0])
-        facts = [None if value is None else self.recording.fact(resolved(value, self.bypass(part))) for value in node.inputs]
-        return [i for i, found in enumerate(facts) if fact is not None and found == fact]
+        bypass = self.bypass(part)
+        kinds = [None if value is None else self._kind(resolved(value, bypass)) for value in (node.outputs[0], *node.inputs)]
+        return [i for i, kind in enumerate(kinds[1:]) if kind is not None and kind == kinds[0]]
+
+    def _kind(self, value: Value) -> tuple[Element | None, PartialShape] | None:
+        fact = self.recording.fact(value)
+        return None if fact is None else (fact.element, fact.shape)
 
     def without(self, part: Part, unit: int, index: int) -> Part:
         """The part in which the readers of a layer read its input ``index``."""

@@ -159,7 +159,7 @@ def _fewer_results(whole: Whole, part: Part, fails: Trials) -> Part:
     count = len(whole.frontier(part))
     if count < 2:
         return part
-    return replace(part, results=_least(range(count), lambda results: fails(whole, replace(part, results=results))))
+    return replace(part, results=ddmin(range(count), lambda results: fails(whole, replace(part, results=results))))
 
 
 def _without_parameters(whole: Whole, part: Part, fails: Trials) -> Part:
