@@ -70,7 +70,7 @@ def reduce(
     expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...], weights: str | None,
     shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, timeout: float | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Reduce MODEL to the smallest part that still fails, and write it with its inputs.
+    """Reduce MODEL (an .xml or .onnx) to the smallest part that still fails, and write it with its inputs.
 
     \b
     irexec reduce model.xml -o min.xml --against openvino

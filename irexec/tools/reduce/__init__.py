@@ -1,6 +1,7 @@
 """The smallest part of a model that still fails, as a model of its own."""
 
 from irexec.tools.reduce.candidate import Candidate
+from irexec.tools.reduce.checks.against import check_against
 from irexec.tools.reduce.checks.check import Check, Failure
 from irexec.tools.reduce.checks.command import CommandCheck
 from irexec.tools.reduce.checks.finding import FindingCheck
@@ -10,5 +11,6 @@ from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction,
 
 __all__ = [
     "Candidate", "Check", "CommandCheck", "DoesNotFail", "Failure", "FindingCheck", "ReduceOptions", "Reduction", "RuntimeCheck",
-    "ValuesCheck", "reduce",
+    "ValuesCheck", "check_against",
+    "reduce",
 ]  # fmt: skip

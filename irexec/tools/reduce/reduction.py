@@ -6,7 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
 from irexec.api import read_model
 from irexec.errors import InputError
+from irexec.html import Record
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
 from irexec.runtime.inputs import bind_inputs
@@ -70,7 +71,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(Record):
     """What came of a reduction.
 
     Attributes:
@@ -105,7 +106,7 @@ class Reduction:
     recalled: int
     seconds: float
     notes: tuple[str, ...]
-    found: Candidate
+    found: Candidate = field(repr=False)
 
     def __repr__(self) -> str:
         """The layers and how they fail."""
