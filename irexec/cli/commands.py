@@ -21,6 +21,7 @@ COMMANDS = {
     "convert": "Convert an ONNX model to IR.",
     "graph": "Draw a model as an image, a page or text.",
     "reduce": "Reduce a model to the smallest part that still fails.",
+    "report": "Write a page about a model, to send to somebody.",
     "ops": "List the operations that irexec runs.",
 }
 """What each command does. The module irexec.cli.NAME has the command NAME."""

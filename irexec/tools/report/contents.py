@@ -1,0 +1,143 @@
+"""What a report is made of: everything that can be said of a model, and why the rest cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from irexec.analysis.execution_graph import is_execution_graph
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.errors import InputError, IrexecError
+from irexec.ir.findings import Findings
+from irexec.ir.graph import Node
+from irexec.runtime.profile import Profile
+from irexec.tools.cost import CostReport, cost
+from irexec.tools.histogram import Histogram, constant_histogram
+from irexec.tools.inspect import LayerLine, Summary, layers, summarize
+from irexec.tools.memory import MemoryReport, PlannedMemory, memory
+from irexec.tools.precision import PrecisionReport, precision
+
+T = TypeVar("T")
+
+BINS = 24
+"""Intervals of a histogram of weights."""
+
+Advance = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run of the model has shown: the time of its steps, and what the compiled model holds."""
+
+    profile: Profile
+    memory: PlannedMemory
+
+
+@dataclass
+class Contents:
+    """What is known of a model.
+
+    Attributes:
+        model: the model, reshaped as asked for.
+        lines: every layer, those of bodies after the layer that has them.
+        nodes: the same layers as the graph has them.
+        findings: about the model.
+        summary, cost, memory, precision: of the model; None for an execution graph, or where ``notes`` say why.
+        histograms: of each constant, or why it cannot be read; None if weights are not to be read.
+        measured: None unless the model was run.
+        notes: what could not be found out, and why.
+    """
+
+    model: Model
+    lines: list[LayerLine]
+    nodes: list[Node]
+    findings: Findings
+    summary: Summary | None = None
+    cost: CostReport | None = None
+    memory: MemoryReport | None = None
+    precision: PrecisionReport | None = None
+    histograms: dict[Node, Histogram | str] | None = None
+    measured: Measured | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_execution_graph(self) -> bool:
+        """Whether it is what OpenVINO ran, and not a model."""
+        return is_execution_graph(self.model)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all constants."""
+        return sum(node.constant.size for node in self.nodes if node.constant is not None)
+
+    def attempt(self, what: str, find: Callable[[], T]) -> T | None:
+        """What a function finds out; None, with a note, where the model does not allow it."""
+        try:
+            return find()
+        except IrexecError as error:
+            self.notes.append(f"{what}: {error}")
+            return None
+
+
+def contents_of(model: Model, findings: Findings, *, advance: Advance = lambda part: None) -> Contents:
+    """Everything that can be said of a model, however damaged, without running it or reading its weights.
+
+    Args:
+        model: any model, or an execution graph.
+        findings: about it.
+        advance: is called after each part of the work with the part that it was of all, as a fraction.
+    """
+    found = Contents(model, layers(model), list(model.walk()), findings)
+    advance(0.4)
+    if not found.is_execution_graph:
+        inference = infer_shapes(model, tolerant=True)
+        found.summary = found.attempt("summary", lambda: summarize(model))
+        advance(0.2)
+        found.cost = found.attempt("cost", lambda: cost(model, inference))
+        advance(0.2)
+        found.memory = found.attempt("memory", lambda: memory(model, compiled=False, inference=inference))
+        found.precision = found.attempt("element types", lambda: precision(model, inference))
+    advance(0.2)
+    return found
+
+
+def read_weights(found: Contents, advance: Advance = lambda bytes: None) -> None:
+    """Add the histograms of all constants; ``advance`` is called with the bytes of each."""
+    found.histograms = {}
+    for node in found.nodes:
+        if node.constant is None:
+            continue
+        try:
+            # Of the values of damaged weights some may be signalling NaN, or beyond what a sum can hold.
+            with np.errstate(all="ignore"):
+                found.histograms[node] = constant_histogram(node, BINS)
+        except IrexecError as error:
+            found.histograms[node] = str(error)
+        advance(node.constant.size)
+
+
+def measure(found: Contents, run: Callable[[Model], tuple[Profile, PlannedMemory]]) -> None:
+    """Run the model and add what that shows; a note says why it cannot be run.
+
+    Raises:
+        InputError: of what the caller gave for the run.
+    """
+    try:
+        found.measured = Measured(*run(found.model))
+    except InputError:
+        raise
+    except IrexecError as error:
+        found.notes.append(f"times: the model cannot be run: {error}")
+
+
+def file_size(path: Path | None) -> int | None:
+    """Bytes of a file; None if there is none."""
+    try:
+        return None if path is None else path.stat().st_size
+    except OSError:
+        return None

@@ -1,0 +1,26 @@
+"""The drawing of the graph in a report."""
+
+from __future__ import annotations
+
+from irexec.html import Content
+from irexec.tools.graph import draw, graph_fragment
+from irexec.tools.report.contents import Contents
+
+_FOLDED = 150
+"""A graph of more layers is drawn as blocks, which unfold."""
+
+
+def graph_of(found: Contents, is_wanted: bool) -> Content:
+    """The drawing; None, with a note, where it is not wanted or the packages for it are not installed."""
+    if not is_wanted:
+        found.notes.append("graph: switched off")
+        return None
+    if not found.nodes:
+        return None
+    profile = None if found.measured is None else found.measured.profile
+    return found.attempt(
+        "graph",
+        lambda: graph_fragment(
+            draw(found.model, cluster=len(found.nodes) > _FOLDED, findings=found.findings, profile=profile), id="drawing"
+        ),
+    )

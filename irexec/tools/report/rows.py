@@ -1,0 +1,178 @@
+"""The table of all layers: a row for each, which unfolds to everything that the file says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from irexec.analysis.execution_graph import executed_layers
+from irexec.analysis.text_table import amount, metric
+from irexec.html import Amount, Column, Content, Html, Row, element, joined, table
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Node, Value
+from irexec.messages import cut
+from irexec.tools.cost import LayerCost
+from irexec.tools.inspect import LayerLine
+from irexec.tools.report.contents import Contents
+
+_NEW_LINE = Html("\n")
+_LONGEST = 1_000
+"""Characters of an attribute that are shown."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """Where layers are on the page.
+
+    Attributes:
+        rows: the number of the row of each layer.
+        by_place: the same by the id and the name of the layer; the first one where several have these.
+    """
+
+    rows: Mapping[Node, int]
+    by_place: Mapping[tuple[int | None, str | None], int]
+
+    @staticmethod
+    def of(nodes: Sequence[Node]) -> Index:
+        """The rows of layers in their order."""
+        places: dict[tuple[int | None, str | None], int] = {}
+        for number, node in enumerate(nodes):
+            places.setdefault((node.id, node.name), number)
+        return Index({node: number for number, node in enumerate(nodes)}, places)
+
+    def link(self, node: Node, text: str) -> Content:
+        """The text as a link to a layer's row."""
+        number = self.rows.get(node)
+        return text if number is None else element("a", text, href=f"#l{number}")
+
+    def link_to_place(self, id: int | None, name: str | None, text: str) -> Content:
+        """The same for the layer of an id and a name."""
+        number = self.by_place.get((id, name))
+        return text if number is None else element("a", text, href=f"#l{number}")
+
+
+def layers_table(found: Contents, index: Index) -> Html:
+    """The table of the layers of a model."""
+    costs = {} if found.cost is None else {(row.path, row.id, row.name): row for row in found.cost.layers}
+    times, within = _times(found)
+    worst = _worst(found.findings)
+    number = {title: Column(title, is_number=True, hint=hint, width=_ID if title == "id" else _NUMBER) for title, hint in _NUMBERS.items()}
+    code = Column("output", is_code=True, width=_CODE)
+    columns = [
+        number["id"],
+        "layer",
+        Column("operation", width=_WORD),
+        code,
+        number["MACs"],
+        number["params"],
+        number["bytes"],
+        number["ms"],
+    ]
+    rows = []
+    for line, node in zip(found.lines, found.nodes, strict=True):
+        own = costs.get((line.path, line.id, line.name))
+        inside = joined(_details(line, node, index, own), _computed_with(within.get(line.name) if not line.path else None, index))
+        name = _name(line, inside, worst.get((line.id, line.name)))
+        ms = times.get(line.name) if not line.path else None
+        cells = [line.id, name, node.type, ", ".join(line.outputs), *_cost_cells(own), None if ms is None else Amount(ms, f"{ms:.3f}")]
+        rows.append(Row(cells, f"l{index.rows[node]}"))
+    return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="layers")
+
+
+_ID, _NUMBER, _WORD, _CODE = 4, 5.5, 10, 12
+"""Widths of columns."""
+
+_NUMBERS = {
+    "id": "the id of the layer in the file",
+    "MACs": "multiply-accumulates",
+    "params": "elements of the constants that the layer reads",
+    "bytes": "bytes read and written, weights included",
+    "ms": "milliseconds, the median of the runs; the time of a step is at its main layer",
+}
+
+
+def executed_table(found: Contents, index: Index) -> Html:
+    """The table of the layers of an execution graph."""
+    ids = Column("id", is_number=True, width=_ID)
+    words = [Column(title, width=_WORD) for title in ("operation", "kernel", "precision")]
+    time = Column("µs", is_number=True, hint="microseconds, as measured by OpenVINO", width=_NUMBER)
+    columns = [ids, "layer", *words, Column("output", is_code=True, width=_CODE), time]
+    rows = []
+    for layer, line, node in zip(executed_layers(found.model), found.lines, found.nodes, strict=False):
+        name = _name(line, _details(line, node, index, None), None)
+        spent = None if layer.microseconds is None else Amount(layer.microseconds, f"{layer.microseconds:,.0f}")
+        cells = [layer.id, name, layer.type, layer.kernel, layer.precision, ", ".join(layer.outputs), spent]
+        rows.append(Row(cells, f"l{index.rows[node]}"))
+    return table(columns, rows, hide_empty=True, class_="fixed sortable searchable", label="layers")
+
+
+def _cost_cells(own: LayerCost | None) -> list[Content]:
+    if own is None:
+        return ["", "", ""]
+    return [count_cell(own.macs), Amount(own.parameters, metric(own.parameters or None)), bytes_cell(own.bytes)]
+
+
+def count_cell(count: int | None) -> Content:
+    """A count with its unit: "?" where it is not known, nothing for 0."""
+    return Amount(count, "?" if count is None else metric(count or None))
+
+
+def bytes_cell(size: int | None) -> Content:
+    """Bytes with their unit; "?" where they are not known."""
+    return Amount(size, "?" if size is None else amount(size))
+
+
+def _name(line: LayerLine, inside: Html, worst: str | None) -> Html:
+    path = element("span", line.path, class_="note") if line.path else None
+    mark = element("span", worst, class_=worst) if worst else None
+    return element("details", element("summary", path, cut(line.name, 300) or "(no name)", " " if mark else None, mark), inside)
+
+
+def _details(line: LayerLine, node: Node, index: Index, own: LayerCost | None) -> Html:
+    """All that the file says of a layer, a line for each thing."""
+    pieces = list(_detail_lines(line, node, index, own))
+    return element("div", [[piece, _NEW_LINE] for piece in pieces], class_="inside")
+
+
+def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | None) -> Iterator[Content]:
+    yield ", ".join(filter(None, (line.version, "" if line.line is None else f"line {line.line}")))
+    for name, value in line.attributes.items():
+        yield f"{name} = {cut(value, _LONGEST)}"
+    for port, fact, arrives, source in zip(line.input_ports, line.inputs, node.inputs, line.sources, strict=True):
+        no_edge = f"input {port}: no edge arrives"
+        yield no_edge if arrives is None else [f"input {port}: {fact} from ", _source(arrives, source, index)]
+    for port, fact, names in zip(line.output_ports, line.outputs, line.tensor_names, strict=True):
+        yield f"output {port}: {fact}{' ' if names else ''}{', '.join(names)}"
+    if node.constant is not None:
+        yield f"{amount(node.constant.size)}{'' if node.constant.offset is None else f' at offset {node.constant.offset:,} of the .bin'}"
+    if node.bodies:
+        yield ", ".join(f"{name} with {len(body.graph.nodes)} layers" for name, body in node.bodies.items())
+    if own is not None and own.intensity is not None:
+        yield f"{own.intensity:.3g} floating-point operations for each byte"
+
+
+def _source(value: Value, source: str | None, index: Index) -> Content:
+    return index.link(value.node, cut(source or value.node.name, 300))
+
+
+def _computed_with(main: str | None, index: Index) -> Content:
+    return None if main is None else element("div", "computed in the same step as ", main, class_="inside")
+
+
+def _times(found: Contents) -> tuple[dict[str, float], dict[str, str]]:
+    """Milliseconds of layers by their names, and for layers that have none the main layer of their step."""
+    if found.measured is None:
+        return {}, {}
+    profile = found.measured.profile
+    times = {row.name: row.milliseconds for row in profile.layers if row.milliseconds is not None}
+    within = {layer: step.name for step in profile.steps for layer in step.layers if layer not in times}
+    return times, within
+
+
+def _worst(findings: Sequence[Finding]) -> dict[tuple[int | None, str | None], str]:
+    """The worst severity of each layer that has findings."""
+    found: dict[tuple[int | None, str | None], str] = {}
+    order = ("error", "warning", "info")
+    for finding in sorted(findings, key=lambda one: order.index(one.severity)):
+        found.setdefault((finding.layer_id, finding.layer_name), finding.severity)
+    return found

@@ -1,0 +1,176 @@
+"""Writing reports: reading the model, running it if that is asked for, and writing the page."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from irexec.analysis.model import Model
+from irexec.analysis.validate import validate
+from irexec.api import read_tolerant
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError
+from irexec.html import Record
+from irexec.io.files import replacing
+from irexec.ir.findings import Finding, Findings
+from irexec.runtime.profile import Profile
+from irexec.runtime.session import CompiledModel
+from irexec.tools.image_files import Notify
+from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
+from irexec.tools.memory import PlannedMemory, planned_memory
+from irexec.tools.report.contents import Contents, contents_of, measure, read_weights
+from irexec.tools.report.drawing import graph_of
+from irexec.tools.report.page import Page, report_page
+from irexec.tools.result_files import check_file
+from irexec.tools.run_options import SessionOptions
+from irexec.tools.shapes import reshape
+
+SUFFIXES = (".html", ".htm")
+
+Progress = Callable[[str, float], AbstractContextManager[Callable[[float], None]]]
+"""Shows what is going on: the text, and the amount of all of it; what it gives is called with each amount that is done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(SessionOptions):
+    """What a report says.
+
+    Attributes:
+        title: its heading; None is the name of the file.
+        has_weights: read all constants and show their statistics and histograms.
+        has_graph: draw the graph, if the packages for it are installed.
+        is_run: run the model and show the times.
+        inputs: for the runs; all are random without any.
+        runs: how many runs are measured.
+        made_by: the program that made it.
+    """
+
+    title: str | None = None
+    has_weights: bool = True
+    has_graph: bool = True
+    is_run: bool = False
+    inputs: tuple[InputSource, ...] = ()
+    runs: int = 20
+    made_by: str = "irexec"
+
+
+@dataclass(frozen=True)
+class WrittenReport(Record):
+    """A report that was written.
+
+    Attributes:
+        path: the file.
+        bytes: its size.
+        layers: how many layers the model has, those of bodies included.
+        findings: their number by severity.
+        sections: the ids of the parts of the page, in their order.
+        notes: what could not be found out, and why.
+    """
+
+    path: str
+    bytes: int
+    layers: int
+    findings: Mapping[str, int]
+    sections: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def _silent(text: str, total: float) -> Iterator[Callable[[float], None]]:
+    yield lambda amount: None
+
+
+def report(
+    path: str, output: str, options: ReportOptions | None = None, *, notify: Notify = lambda text: None, progress: Progress = _silent
+) -> WrittenReport:
+    """Write a report of a model, however damaged it is.
+
+    Args:
+        path: the .xml or .onnx, or an execution graph.
+        output: the .html.
+        options: what it says.
+        notify: called with what the user might not expect.
+        progress: shows how far the work is.
+
+    Raises:
+        InputError: the output is not an .html or would overwrite a file that is read; an input or shape does not fit the model.
+        ModelError, UnsupportedError, ConversionError: the model cannot be read at all, or the report cannot be written.
+    """
+    options = options or ReportOptions()
+    check_output(output, files_read(path, options.weights, options.inputs))
+    with progress(f"reading {path}", 1) as advance:
+        model, findings = read_tolerant(path, options.weights, mmap=options.mmap, progress=advance)
+    if model is None:
+        found = _not_converted(path, findings)
+    else:
+        check_output(output, external_files(model))
+        found = _contents(model, findings, options, notify, progress)
+    made = report_page(found, options.title or Path(path).name, _origin(options.made_by), graph_of(found, options.has_graph))
+    data = made.text.encode()
+    try:
+        with replacing(Path(output)) as (file,):
+            file.write(data)
+    except OSError as error:
+        raise ModelError(f"{output}: cannot be written: {error.strerror or error}") from None
+    return _written(output, len(data), found, made)
+
+
+def page_of(model: Model, options: ReportOptions | None = None) -> str:
+    """The HTML of the report of a model that was read or built; see ``report``."""
+    options = options or ReportOptions()
+    found = _contents(model, [], options, lambda text: None, _silent)
+    title = options.title or (model.path.name if model.path is not None else model.name or "model")
+    return report_page(found, title, _origin(options.made_by), graph_of(found, options.has_graph)).text
+
+
+def check_output(output: str, read: Mapping[str, str]) -> None:
+    """Raise InputError unless a report can be written there without overwriting a file that is read."""
+    if Path(output).suffix.lower() not in SUFFIXES:
+        raise InputError(f"-o {output}: a report is written to an .html")
+    check_file("-o", Path(output), read)
+
+
+def _not_converted(path: str, findings: list[Finding]) -> Contents:
+    """The contents for an ONNX model that cannot be converted: the findings say why."""
+    found = Contents(Model(path=Path(path)), [], [], Findings(findings))
+    found.notes.append("layers, costs, memory and weights: the model cannot be converted to IR, the findings say why")
+    return found
+
+
+def _contents(model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress) -> Contents:
+    """All that can be said of a model, in addition to the findings from reading it."""
+    with progress("checking", 1) as advance:
+        findings = Findings([*before, *validate(model, progress=lambda part: advance(part / 2))])
+        reshape(model, options.shapes or {}, tolerant=True)
+        found = contents_of(model, findings, advance=lambda part: advance(part / 2))
+    if options.has_weights:
+        with progress("reading weights", found.weight_bytes) as advance:
+            read_weights(found, advance)
+    if options.is_run:
+        with progress("running", 0):
+            measure(found, lambda one: _run(one, options, notify))
+    return found
+
+
+def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile, PlannedMemory]:
+    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
+    inputs = sample_inputs(options.inputs, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
+    profile = compiled.profile(inputs, options.runs, timeout=options.timeout)
+    return profile, planned_memory(compiled.plan_for({name: array.shape for name, array in inputs.items()}))
+
+
+def _origin(made_by: str) -> str:
+    """By what and on which day the report is made; SOURCE_DATE_EPOCH sets the day, so that the same report can be made again."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = time.gmtime(int(epoch)) if epoch.isdecimal() else time.localtime()
+    return f"Made by {made_by} on {time.strftime('%Y-%m-%d', moment)}"
+
+
+def _written(output: str, size: int, found: Contents, made: Page) -> WrittenReport:
+    severities = [finding.severity for finding in found.findings]
+    counts: dict[str, int] = {severity: severities.count(severity) for severity in ("error", "warning", "info") if severity in severities}
+    return WrittenReport(output, size, len(found.nodes), counts, made.sections, tuple(found.notes))
