@@ -69,6 +69,10 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; --debug may stand anywhere in it."""
     debug = "--debug" in arguments
     as_json = "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
+    if "_IREXEC_COMPLETE" in os.environ:
+        from irexec.cli import completion
+
+        completion.install()
     try:
         words = [word for word in arguments if word != "--debug"]
         with _warnings_as_lines():

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterator
+
 # The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before them.
 _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
 _GRAPH = 7
 _LOOKED_AT = 1 << 16
+
+# The size of values of the wire types that have a fixed one.
+_FIXED = {1: 8, 5: 4}
+Bytes = bytes | mmap.mmap
 
 
 def is_onnx(data: bytes | bytearray | memoryview) -> bool:
@@ -27,7 +34,28 @@ def is_onnx(data: bytes | bytearray | memoryview) -> bool:
     return position > len(head)
 
 
-def _integer(data: bytes, position: int) -> tuple[int, int]:
+def fields(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The fields of a protobuf message: the number of each, and where its bytes begin and end.
+
+    An integer has -1 for the beginning, and its value for the end. What comes after something else, or is damaged, is left out.
+    """
+    position = start
+    while position < end:
+        tag, position = _integer(data, position)
+        if tag & 7 not in (0, 2):
+            position += _FIXED.get(tag & 7, end)
+            continue
+        value, position = _integer(data, position)
+        if tag & 7 == 0:
+            yield tag >> 3, -1, value
+        elif position + value <= end:
+            yield tag >> 3, position, position + value
+            position += value
+        else:
+            return
+
+
+def _integer(data: Bytes, position: int) -> tuple[int, int]:
     """An integer as protobuf writes it, 7 bits in each byte, and the position behind it, which is behind the end if it has no end."""
     value = 0
     for i, byte in enumerate(data[position : position + 10]):

@@ -1,0 +1,228 @@
+"""Shell completion: files, tensors and layers of the model on the command line, operations and finding codes.
+
+It answers from the words alone, without importing a command, which would take longer than a user waits for a key. Only options of
+which nothing is said here are asked of the commands themselves. An error is no answer, and never a text on the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete, add_completion_class
+
+from irexec.cli.commands import COMMANDS
+from irexec.io.model_names import ModelNames, model_names
+
+_MODELS = (".xml", ".onnx")
+_ARRAYS = (".npy", ".npz")
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+_GENERATED = ("random", "zeros", "ones")
+
+Words = Sequence[str]
+Values = Callable[[Words, str], Iterable[str]]
+
+
+class _Completion(ShellComplete):
+    """Answers from the words where it can, and as click does where it cannot."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """What the last word may become."""
+        try:
+            found = completions(args, incomplete)
+            return super().get_completions(args, incomplete) if found is None else found
+        except Exception:
+            # Whatever it is, the user is typing and wants no message.
+            return []
+
+
+class _Bash(_Completion, BashComplete):
+    """Bash splits words at ``=`` and ``:`` too, and replaces what is behind the last of them."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the last one, and that one, as they are typed."""
+        args, incomplete = super().get_completion_args()
+        words = _joined([*args, incomplete])
+        return words[:-1], words[-1]
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """The same, as bash inserts it."""
+        start = max(incomplete.rfind("="), incomplete.rfind(":")) + 1
+        items = super().get_completions(args, incomplete)
+        return [CompletionItem(_quoted(item.value[start:]), item.type, item.help) if item.type == "plain" else item for item in items]
+
+
+class _Zsh(_Completion, ZshComplete):
+    """Zsh."""
+
+
+class _Fish(_Completion, FishComplete):
+    """Fish."""
+
+
+def install() -> None:
+    """Answer the shells that click knows."""
+    for kind in (_Bash, _Zsh, _Fish):
+        add_completion_class(kind)
+
+
+def _joined(words: Words) -> list[str]:
+    """The words with those put together again that ``=`` and ``:`` have parted."""
+    found: list[str] = []
+    for i, word in enumerate(words):
+        is_part = bool(re.fullmatch("[=:]+", word)) or (i > 0 and bool(re.fullmatch("[=:]+", words[i - 1])))
+        if is_part and found:
+            found[-1] += word
+        else:
+            found.append(word)
+    return found
+
+
+def _quoted(value: str) -> str:
+    """As the shell reads it as one word; brackets and commas of shapes stay as they are."""
+    return value if re.fullmatch(r"[\w@%+=:,./\[\]?-]*", value) else shlex.quote(value)
+
+
+def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | None:
+    """What the word after ``words`` may become, which begins with ``incomplete``; None where the command itself must say."""
+    command = next((word for word in words if word in COMMANDS), None)
+    if command is None:
+        options = [] if not incomplete.startswith("-") else ["--help", "--version", "--debug"]
+        found = [CompletionItem(name, help=COMMANDS[name]) for name in sorted(COMMANDS)] if not options else [*map(CompletionItem, options)]
+        return [item for item in found if str(item.value).startswith(incomplete)]
+    before = ""
+    option = words[-1] if words[-1].startswith("-") else ""
+    if incomplete.startswith("--"):
+        option, equals, incomplete = incomplete.partition("=")
+        if not equals:
+            return None
+        before = f"{option}="
+    values = _values(command, option)
+    if values is None:
+        return None
+    if values in (_any_file, _folder):
+        return [CompletionItem(incomplete, type="file" if values is _any_file else "dir")]
+    return [CompletionItem(f"{before}{value}") for value in dict.fromkeys(values(words, incomplete)) if _fits(value, incomplete)]
+
+
+def _fits(value: str, incomplete: str) -> bool:
+    return bool(value) and value.startswith(incomplete) and value.isprintable()
+
+
+def _values(command: str, option: str) -> Values | None:
+    """What gives the values of an option, or of an argument where there is none; None if it is not known here."""
+    if option:
+        return _OPTIONS.get((command, option), _OPTIONS.get(("", option)))
+    return _ARGUMENTS.get(command, _files(*_MODELS))
+
+
+def _files(*suffixes: str) -> Values:
+    """Files with these suffixes, and folders."""
+
+    def values(words: Words, incomplete: str) -> Iterable[str]:
+        return _paths(incomplete, suffixes)
+
+    return values
+
+
+def _paths(incomplete: str, suffixes: Sequence[str]) -> list[str]:
+    """The paths that begin so. A folder that is the only one is opened, since shells put a space behind the only value."""
+    found = sorted(_listed(incomplete, suffixes))
+    while len(found) == 1 and found[0].endswith("/"):
+        inside = sorted(_listed(found[0], suffixes))
+        if not inside:
+            break
+        found = inside
+    return found
+
+
+def _listed(incomplete: str, suffixes: Sequence[str]) -> Iterator[str]:
+    folder, _, start = incomplete.rpartition("/")
+    shown = f"{folder}/" if "/" in incomplete else ""
+    with os.scandir(os.path.expanduser(shown) or ".") as entries:
+        for entry in entries:
+            if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
+                continue
+            if entry.is_dir():
+                yield f"{shown}{entry.name}/"
+            elif entry.name.lower().endswith(tuple(suffixes)):
+                yield f"{shown}{entry.name}"
+
+
+def _any_file(words: Words, incomplete: str) -> Iterable[str]:
+    """Left to the shell."""
+    raise AssertionError("the shell completes it")
+
+
+def _folder(words: Words, incomplete: str) -> Iterable[str]:
+    """Left to the shell."""
+    raise AssertionError("the shell completes it")
+
+
+def _names(words: Words) -> Iterator[ModelNames]:
+    """The names in each model among the words."""
+    for path in words:
+        path = os.path.expanduser(path)
+        if path.lower().endswith(_MODELS) and os.path.isfile(path):
+            yield model_names(path)
+
+
+def _tensors(words: Words, incomplete: str) -> Iterator[str]:
+    for names in _names(words):
+        yield from names.tensors
+        yield from names.layers
+
+
+def _layers(words: Words, incomplete: str) -> Iterator[str]:
+    for names in _names(words):
+        yield from names.layers
+        yield from names.tensors
+
+
+def _sources(words: Words, incomplete: str) -> Iterator[str]:
+    """[NAME=]SOURCE"""
+    name, equals, source = incomplete.rpartition("=")
+    start = f"{name}{equals}"
+    yield from (f"{start}{value}" for value in (*_GENERATED, *_paths(source, (*_ARRAYS, *_IMAGES))))
+    if not equals:
+        # With what is generated: shells put a space behind an only value.
+        yield from (f"{one}={value}" for names in _names(words) for one in names.inputs for value in _GENERATED)
+
+
+def _shapes(words: Words, incomplete: str) -> Iterator[str]:
+    """NAME[SIZE,...], with the sizes that the model has."""
+    for names in _names(words):
+        yield from (f"{name}[{'' if shape is None else shape}]" for name, shape in names.inputs.items())
+
+
+def _codes(words: Words, incomplete: str) -> Iterable[str]:
+    from irexec.ir.codes import CODES
+
+    return (code.lower() for code in CODES) if incomplete.islower() else CODES
+
+
+def _operations(words: Words, incomplete: str) -> Iterable[str]:
+    from irexec.schema.registry import opset_versions
+
+    return sorted({type for type, _ in opset_versions()})
+
+
+_ARGUMENTS: dict[str, Values] = {
+    "explain": _codes, "ops": _operations, "convert": _files(".onnx"), "compare": _files(*_MODELS, ".npz"),
+    "batch": _files(*_MODELS, *_ARRAYS, *_IMAGES, ".parquet"),
+}  # fmt: skip
+"""What the arguments of a command are; models of those that are not here."""
+
+_OPTIONS: dict[tuple[str, str], Values] = {
+    ("", "-i"): _sources, ("", "--input"): _sources, ("", "--shape"): _shapes, ("", "--tensor"): _tensors,
+    ("", "--around"): _layers, ("", "--from"): _layers, ("", "--to"): _layers,
+    ("", "--bin"): _files(".bin"), ("", "--a-bin"): _files(".bin"), ("", "--b-bin"): _files(".bin"),
+    ("", "--assert"): _files(*_ARRAYS), ("", "--onnx"): _files(".onnx"), ("", "--check"): _files(*_MODELS),
+    ("", "--labels"): _any_file, ("", "-o"): _any_file, ("", "--output"): _any_file, ("", "--trace"): _any_file,
+    ("", "--dump-layers"): _folder,
+    ("validate", "--ignore"): _codes, ("reduce", "--finding"): _codes, ("reduce", "--check"): _any_file,
+    ("convert", "--input"): _shapes, ("convert", "--verify-shape"): _shapes,
+}  # fmt: skip
+"""What the values of an option are, by the command, "" for all others, and the option."""
