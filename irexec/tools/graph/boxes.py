@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from irexec.tools.graph.drawing import SEVERITIES, Drawing, Frame, Layer
-from irexec.tools.graph.texts import count, fitted
+from irexec.tools.graph.texts import count, fitted, listed
 
 WIDTH = 172.0
 """Of a box, in pixels; all have one width, so that columns are straight."""
@@ -68,10 +68,10 @@ def frame_box(drawing: Drawing, frame: Frame) -> Box:
     badge = _milliseconds(sum(times)) if times else ""
     share = sum(layer.share or 0 for layer in inside) if times else None
     types = Counter(layer.line.type for layer in inside)
-    most = ", ".join(f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3))
+    most = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
     severities = {drawing.severity(layer) for layer in inside}
     severity = next((name for name in SEVERITIES if name in severities), None)
-    lines = (f"▸ {count(len(inside), 'layer')}", fitted(most, TEXT, _SPACE))
+    lines = (f"▸ {count(len(inside), 'layer')}", most)
     return Box(_title(frame.name, badge), lines, badge, "", severity, share)
 
 

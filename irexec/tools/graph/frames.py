@@ -10,6 +10,7 @@ from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.acyclic import make_acyclic
 from irexec.tools.graph.drawing import Edge, Frame, FrameKind, Layer, Link
 from irexec.tools.graph.names import Group, group_by_scope, scopes
+from irexec.tools.graph.repetition import group_repeated
 
 SHOWN = 60
 """Boxes of a graph of folded blocks: blocks are unfolded, from the outermost on, as long as there are no more."""
@@ -83,6 +84,7 @@ class FrameBuilder:
         order, stuck = sort_by_producers([{position[a] for a in before[i] if a in position} for i in members])
         names = {i: self._layers[i].line.name for i in members}
         group = group_by_scope(scopes(names, before, [members[k] for k in [*order, *stuck]]))
+        group_repeated(group, {i: self._layers[i].line.type for i in members}, pairs)
         make_acyclic(group, pairs)
         return group
 

@@ -104,7 +104,7 @@ class Graph {
     }
     const frame = this.frames[~item], summary = this.summary(frame);
     if (layer) return { title: layer.t, lines: [layer.n, `▸ ${count(summary.count, "layer")} inside`], badge: time(layer.ms) };
-    const most = summary.types.slice(0, 3).map(([type, n]) => (n > 1 ? `${type} ×${n}` : type)).join(", ");
+    const most = summary.types.slice(0, 3).map(([type, n]) => (n > 1 ? `${type} ×${n}` : type));
     return { title: frame.name, lines: [`▸ ${count(summary.count, "layer")}`, most], badge: time(summary.ms) };
   }
 

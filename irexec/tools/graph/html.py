@@ -92,7 +92,10 @@ def _bar(drawing: Drawing) -> Html:
     search = element("div", field, element("ul", class_="results", role="listbox", hidden=True), class_="search")
     folds = [_button("fold", "Fold all"), _button("unfold", "Unfold all")] if len(drawing.frames) > 1 else None
     zoom = [_button("out", "−", "zoom out"), _button("in", "+", "zoom in"), _button("fit", "Fit", "show all"), _button("help", "?", "keys")]
-    return element("div", title, folds, zoom, search, class_="bar")
+    found = sum(len(layer.findings) for layer in drawing.layers) + len(drawing.findings)
+    lists = [_button("findings", count(found, "finding"))] if found else []
+    lists += [_button("times", "Times", "the slowest layers")] if drawing.milliseconds is not None else []
+    return element("div", title, lists, folds, zoom, search, class_="bar")
 
 
 def _button(name: str, text: str, label: str | None = None) -> Html:

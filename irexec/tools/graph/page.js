@@ -179,8 +179,10 @@ class Page {
   }
 
   button(name) {
+    if (name === "findings" || name === "times") { this.selected = null; this.draw(); }
     const actions = {
       in: () => this.zoom(1.4), out: () => this.zoom(1 / 1.4), fit: () => this.fit(), fold: () => this.foldAll(true), unfold: () => this.foldAll(false),
+      findings: () => this.panel.findings(), times: () => this.panel.times(),
       help: () => this.root.querySelector("dialog").showModal(), "close-help": () => this.root.querySelector("dialog").close(),
     };
     actions[name]?.();

@@ -20,6 +20,15 @@ function fitted(context, text, space) {
   return shortened(low);
 }
 
+// As many of the texts, between commas, as fit.
+function listed(context, texts, space) {
+  for (let n = texts.length; n > 1; n--) {
+    const text = texts.slice(0, n).join(", ") + (n < texts.length ? ", …" : "");
+    if (context.measureText(text).width <= space) return text;
+  }
+  return fitted(context, texts[0] || "", space);
+}
+
 class Painter {
   constructor(graph) {
     this.graph = graph;
@@ -170,7 +179,7 @@ class Painter {
       const space = box.w - 16;
       context.font = `10px ${FONT}`;
       const taken = badge ? context.measureText(badge).width + 6 : 0;
-      texts = { badge, lines: lines.map((line) => fitted(context, line, space)), title: "" };
+      texts = { badge, lines: lines.map((line) => (Array.isArray(line) ? listed(context, line, space) : fitted(context, line, space))), title: "" };
       context.font = `600 12px ${FONT}`;
       texts.title = fitted(context, title, space - taken - (severity ? 12 : 0));
       this.texts.set(box.item, texts);

@@ -20,18 +20,39 @@ class Panel {
     this.element.replaceChildren();
   }
 
+  open(parts) {
+    this.element.replaceChildren(make("button", "✕", { type: "button", class: "close", "aria-label": "close", onclick: () => this.close() }), ...parts);
+    this.element.hidden = false;
+    this.element.scrollTop = 0;
+  }
+
+  // All findings, the worst first: those of layers with a link to it.
+  findings() {
+    const rows = this.graph.layers.flatMap((layer) => layer.w.map((finding) => [finding, layer])).concat(this.graph.findings.map((finding) => [finding, null]));
+    rows.sort((a, b) => SEVERITIES.indexOf(a[0][0]) - SEVERITIES.indexOf(b[0][0]));
+    const parts = rows.slice(0, 1000).map(([finding, layer]) => make("div", [
+      ...(layer ? [this.link(layer.index)] : [make("code", finding[4] || "the model")]), this.finding(finding)]));
+    if (rows.length > 1000) parts.push(make("p", `and ${rows.length - 1000} more`));
+    this.open([make("h2", "Findings"), ...parts]);
+  }
+
+  // The slowest layers.
+  times() {
+    const timed = this.graph.layers.filter((layer) => layer.ms !== undefined).sort((a, b) => b.ms - a.ms);
+    const rows = timed.slice(0, 200).map((layer) => make("tr", [
+      make("td", `${time(layer.ms)} ${layer.sh === undefined ? "" : `${(100 * layer.sh).toFixed(1)} %`}`), make("td", [this.link(layer.index), ` ${layer.t}`])]));
+    this.open([make("h2", "Slowest layers"), make("table", make("tbody", rows))]);
+  }
+
   fill(item, layerIndex) {
     const layer = layerIndex === undefined ? this.graph.layerOf(item) : this.graph.layers[layerIndex];
     const frame = item < 0 ? this.graph.frames[~item] : null;
-    const parts = [make("button", "✕", { type: "button", class: "close", "aria-label": "close", onclick: () => this.close() })];
-    if (layer) parts.push(...this.layer(layer)); else parts.push(...this.block(frame));
+    const parts = layer ? this.layer(layer) : this.block(frame);
     if (frame) {
       const text = frame.folded ? "Unfold" : "Fold";
-      parts.splice(layer ? 3 : 2, 0, make("p", make("button", text, { type: "button", class: "toggle", onclick: () => this.toggle(frame) })));
+      parts.splice(layer ? 2 : 1, 0, make("p", make("button", text, { type: "button", class: "toggle", onclick: () => this.toggle(frame) })));
     }
-    this.element.replaceChildren(...parts);
-    this.element.hidden = false;
-    this.element.scrollTop = 0;
+    this.open(parts);
   }
 
   block(frame) {

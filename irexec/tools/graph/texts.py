@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irexec.messages import visible
 
 # Parts of the font's size, somewhat above those of common sans-serif fonts; a letter that is wider than expected still fits.
@@ -30,6 +32,15 @@ def fitted(text: str, size: float, space: float) -> str:
         middle = (lo + hi + 1) // 2
         lo, hi = (middle, hi) if width(_shortened(text, middle, part), size) <= space else (lo, middle - 1)
     return _shortened(text, lo, part)
+
+
+def listed(texts: Sequence[str], size: float, space: float) -> str:
+    """As many of the texts, between commas, as are not wider than ``space``; the first in any case."""
+    for number in range(len(texts), 1, -1):
+        text = ", ".join(texts[:number]) + (", …" if number < len(texts) else "")
+        if width(text, size) <= space:
+            return text
+    return fitted(", ".join(texts[:1]), size, space)
 
 
 def _shortened(text: str, count: int, part: int) -> str:

@@ -1,0 +1,139 @@
+"""Groups of layers that repeat: blocks of networks whose layers have no names that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.tools.graph.names import Group
+
+_SHORTEST, _LONGEST = 2, 400
+"""Items of a block."""
+_LAYERS, _ITEMS = 4, 10
+"""Layers of a block, and items of all blocks of a kind together; fewer are not worth a fold."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """``copies`` blocks of ``period`` items each, from item ``start`` on."""
+
+    start: int
+    period: int
+    copies: int
+
+    @property
+    def stop(self) -> int:
+        """The item behind the last one."""
+        return self.start + self.period * self.copies
+
+
+def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
+    """Put the layers and groups of each group that repeat one after the other, by their types, into a group for each time.
+
+    Args:
+        group: the outermost one, whose layers are numbered in an order in which they can be computed.
+        types: of the layers.
+        pairs: the edges between them.
+    """
+    waiting = [group]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.groups
+        _one_group(one, types, pairs)
+
+
+Item = int | Group
+
+
+def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
+    if len(group.layers) + len(group.groups) < _ITEMS:
+        return
+    members = [(i, [i]) if isinstance(i, int) else (i, sorted(i.all_layers())) for i in (*group.layers, *group.groups)]
+    members.sort(key=lambda member: member[1])
+    kinds: dict[object, int] = {}
+    labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
+    at = {i: k for k, (_, layers) in enumerate(members) for i in layers}
+    # How many lines begin before each place between two items and end behind it.
+    crossing = np.zeros(len(members) + 1, np.int64)
+    for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
+        low, high = sorted((at[a], b))
+        crossing[low + 1] += low < high
+        crossing[high + 1 if low < high else low] -= low < high
+    found = repetitions(labels, np.cumsum(crossing), np.array([len(layers) for _, layers in members]))
+    made: list[Group] = []
+    taken: set[int] = set()
+    for repetition in found:
+        for copy in range(repetition.copies):
+            start = repetition.start + copy * repetition.period
+            inside = range(start, start + repetition.period)
+            taken.update(inside)
+            made.append(_block([members[k] for k in inside], types, f"{copy + 1} of {repetition.copies}"))
+    rest = [members[k][0] for k in range(len(members)) if k not in taken]
+    if made and (rest or len(made) > 1):
+        group.layers = [item for item in rest if isinstance(item, int)]
+        group.groups = [item for item in rest if isinstance(item, Group)] + made
+
+
+def _block(members: Sequence[tuple[Item, Sequence[int]]], types: Mapping[int, str], which: str) -> Group:
+    """A group of some items. Layers that repeat have no common name, so it is called by its place, its first and its last."""
+    layers = [item for item, _ in members if isinstance(item, int)]
+    groups = [item for item, _ in members if isinstance(item, Group)]
+    first, last = members[0], members[-1]
+    names = [item.name if isinstance(item, Group) else types[item] for item, _ in (first, last)]
+    return Group(f"{which}: {' … '.join(dict.fromkeys(names))}", layers, groups)
+
+
+def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> list[Repetition]:
+    """What repeats in a sequence, the largest part first; parts do not overlap.
+
+    Args:
+        labels: of each item; those with equal labels are alike.
+        crossing: how many lines cross the place before each item, and behind the last one: blocks begin where these are few.
+        sizes: layers of each item.
+    """
+    found: list[Repetition] = []
+    waiting = [(0, len(labels))]
+    while waiting:
+        first, stop = waiting.pop()
+        best = _largest(labels[first:stop])
+        if best is None:
+            continue
+        best = _aligned(Repetition(best.start + first, best.period, best.copies), labels, crossing, stop)
+        if sizes[best.start : best.start + best.period].sum() < _LAYERS:
+            continue
+        found.append(best)
+        waiting += [(first, best.start), (best.stop, stop)]
+    return sorted(found, key=lambda one: one.start)
+
+
+def _largest(labels: np.ndarray) -> Repetition | None:
+    """The repetition that says the most: the more there is of it, and the more often, the better."""
+    best, most = None, 0
+    for period in range(_SHORTEST, min(_LONGEST, len(labels) // 2) + 1):
+        alike = np.flatnonzero(np.diff(np.concatenate(([0], labels[:-period] == labels[period:], [0]))))
+        starts, lengths = alike[::2], alike[1::2] - alike[::2]
+        if not len(lengths):
+            continue
+        k = int(np.argmax(lengths))
+        one = Repetition(int(starts[k]), period, int(lengths[k]) // period + 1)
+        says = one.period * (one.copies - 1) ** 2
+        if one.period * one.copies >= _ITEMS and says > most:
+            best, most = one, says
+    return best
+
+
+def _aligned(one: Repetition, labels: np.ndarray, crossing: np.ndarray, end: int) -> Repetition:
+    """The same repetition, begun where the fewest lines cross the ends of its blocks; with one block less if need be."""
+    whole = one.stop
+    while whole < end and labels[whole] == labels[whole - one.period]:
+        whole += 1
+    choices = []
+    for shift in range(one.period):
+        copies = (whole - one.start - shift) // one.period
+        if copies >= 2 or shift == 0:
+            places = one.start + shift + one.period * np.arange(copies + 1)
+            choices.append((float(crossing[places].mean()), -copies, shift))
+    _, copies, shift = min(choices)
+    return Repetition(one.start + shift, one.period, -copies)
