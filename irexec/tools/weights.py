@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from irexec.html import Record, Records
 from irexec.ir.constants import Constant
-from irexec.ir.graph import Graph
+from irexec.ir.graph import Graph, Node
 from irexec.tools.statistics import Statistics, constant_statistics
 
 
@@ -46,9 +46,12 @@ def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -
     Raises:
         ModelError: a constant cannot be read; the message says which.
     """
-    return Records(
-        _line(node.id, node.name, node.constant, constant_statistics(node, advance)) for node in model.walk() if node.constant is not None
-    )
+    return Records(weight_line(node, node.constant, advance) for node in model.walk() if node.constant is not None)
+
+
+def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = lambda bytes: None) -> WeightLine:
+    """Statistics of the constant of a layer; arguments and errors as for ``weights``."""
+    return _line(node.id, node.name, constant, constant_statistics(node, advance))
 
 
 def _line(id: int, name: str, constant: Constant, found: Statistics) -> WeightLine:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from irexec.analysis.execution_graph import is_execution_graph
 from irexec.analysis.validate import validate
 from irexec.api import read_model
 from irexec.tools.graph.draw import draw
 from irexec.tools.graph.drawing import Drawing
+from irexec.tools.graph.texts import count
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
 from irexec.tools.profile import ProfileOptions, profile
@@ -60,10 +60,9 @@ def create(
     found = validate(model) if options.findings else ()
     measured = profile(path, sources, options, notify) if options.times else None
     unreadable = [node for node in model.walk() if node.constant is not None and not node.constant.is_readable]
-    statistics = options.statistics and not unreadable and not is_execution_graph(model)
     if options.statistics and unreadable:
-        notify(f"the values of {len(unreadable)} constants cannot be read: none has statistics")
+        notify(f"the values of {count(len(unreadable), 'constant')} cannot be read")
     return draw(
         model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies, cluster=options.cluster,
-        statistics=statistics, findings=found, profile=measured, advance=advance,
+        statistics=options.statistics, findings=found, profile=measured, advance=advance,
     )  # fmt: skip

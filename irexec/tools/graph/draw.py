@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.model import check_model
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Model
 from irexec.runtime.profile import Profile
@@ -19,7 +20,7 @@ from irexec.tools.graph.families import family_of
 from irexec.tools.graph.frames import FrameBuilder
 from irexec.tools.graph.selection import neighbours, select
 from irexec.tools.graph.shown import ShownDrawing
-from irexec.tools.weights import weights
+from irexec.tools.weights import weight_line
 
 
 def draw(
@@ -45,14 +46,13 @@ def draw(
         from_, to: layers or tensors: what depends on one of the first, what one of the second depends on; with both, what lies between.
         bodies: whether bodies of loops and branches are drawn unfolded in their layers.
         cluster: whether layers of a common name are a block that folds.
-        statistics: whether constants have theirs, for which all of them are read.
+        statistics: whether constants have theirs, for which those that are drawn are read; one that cannot be read has none.
         findings: of ``irexec.validate``, which are marked on their layers.
         profile: of the same model, whose times are marked on its layers.
         advance: called with numbers of bytes while constants are read.
 
     Raises:
         InputError: it is not a model, or there is no layer of a name.
-        ModelError: a constant cannot be read.
     """
     check_model(model)
     content = content_of(model)
@@ -70,7 +70,7 @@ def draw(
         if i in index:
             layers[index[i]] = replace(layers[index[i]], reads=tuple(reads))
     if statistics:
-        _add_statistics(model, content, index, layers, advance)
+        _add_statistics(content, index, layers, advance)
     edges = tuple(
         Edge(index[e.source], e.output, index[e.target], e.input) for e in content.edges if e.source in index and e.target in index
     )
@@ -168,12 +168,15 @@ def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, lis
     return found
 
 
-def _add_statistics(model: Model, content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]) -> None:
-    """Add the statistics of constants, which come in the order of the layers."""
-    constants = [i for i, node in enumerate(content.nodes) if node.constant is not None]
-    for i, line in zip(constants, weights(model, advance), strict=True):
-        if i in index:
-            layers[index[i]] = replace(layers[index[i]], statistics=line)
+def _add_statistics(content: Content, index: Mapping[int, int], layers: list[Layer], advance: Callable[[int], None]) -> None:
+    """Add the statistics of the constants that can be read."""
+    for i, k in index.items():
+        node = content.nodes[i]
+        if node.constant is None or not node.constant.is_readable:
+            continue
+        # What is wrong with a constant is a finding of validation.
+        with suppress(ModelError):
+            layers[k] = replace(layers[k], statistics=weight_line(node, node.constant, advance))
 
 
 def _cut(content: Content, into: Mapping[int, int], index: Mapping[int, int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -292,7 +292,7 @@ class Page {
 
   // Images of what is unfolded, one below the other, each of at most a page.
   print() {
-    const pageWidth = 700, pageHeight = 940, pages = 24;
+    const pageWidth = 680, pageHeight = 860, pages = 24;
     const { width, height } = this.placed;
     const scale = Math.min(1, pageWidth / width, Math.max(pageHeight / height, (pages * pageHeight) / height));
     const images = [];

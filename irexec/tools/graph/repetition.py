@@ -77,12 +77,11 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
 
 
 def _block(members: Sequence[tuple[Item, Sequence[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of some items. Layers that repeat have no common name, so it is called by its place, its first and its last."""
+    """A group of some items. Layers that repeat have no common name, so it is called by its first and by its place."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
-    first, last = members[0], members[-1]
-    names = [item.name if isinstance(item, Group) else types[item] for item, _ in (first, last)]
-    return Group(f"{which}: {' … '.join(dict.fromkeys(names))}", layers, groups)
+    first, _ = members[0]
+    return Group(f"{first.name if isinstance(first, Group) else types[first]} … {which}", layers, groups)
 
 
 def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> list[Repetition]:
@@ -119,6 +118,9 @@ def _largest(labels: np.ndarray) -> Repetition | None:
         k = int(np.argmax(lengths))
         one = Repetition(int(starts[k]), period, int(lengths[k]) // period + 1)
         says = one.period * (one.copies - 1) ** 2
+        if (labels[one.start : one.start + period] == labels[one.start]).all():
+            # Items that are all alike, such as blocks that have a name already.
+            continue
         if one.period * one.copies >= _ITEMS and says > most:
             best, most = one, says
     return best
