@@ -50,7 +50,8 @@ Item = int | Group
 def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
     if len(group.layers) + len(group.groups) < _ITEMS:
         return
-    members = [(i, [i]) if isinstance(i, int) else (i, sorted(i.all_layers())) for i in (*group.layers, *group.groups)]
+    members: list[tuple[Item, Sequence[int]]] = [(i, [i]) for i in group.layers]
+    members += [(inner, sorted(inner.all_layers())) for inner in group.groups]
     members.sort(key=lambda member: member[1])
     kinds: dict[object, int] = {}
     labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
