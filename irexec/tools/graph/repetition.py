@@ -50,7 +50,7 @@ Item = int | Group
 def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
     if len(group.layers) + len(group.groups) < _ITEMS:
         return
-    members: list[tuple[Item, Sequence[int]]] = [(i, [i]) for i in group.layers]
+    members: list[tuple[Item, list[int]]] = [(i, [i]) for i in group.layers]
     members += [(inner, sorted(inner.all_layers())) for inner in group.groups]
     members.sort(key=lambda member: member[1])
     kinds: dict[object, int] = {}
@@ -77,7 +77,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
         group.groups = [item for item in rest if isinstance(item, Group)] + made
 
 
-def _block(members: Sequence[tuple[Item, Sequence[int]]], types: Mapping[int, str], which: str) -> Group:
+def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
     """A group of some items. Layers that repeat have no common name, so it is called by its first and by its place."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
