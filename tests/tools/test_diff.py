@@ -16,6 +16,7 @@ from tests.diff_sweep.edits import EDITS
 from tests.diff_sweep.judging import run
 from tests.diff_sweep.mixing import copied, mix, rename
 
+_CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
 _SAMPLE = ("resnet18", "scripted_loop", "bert_quantised", "rnn_tagger")
 
 
@@ -211,6 +212,16 @@ def test_a_bin_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "m.bin").write_bytes(b"")
     with pytest.raises(ModelError, match=r"'w' \(Constant\)"):
         diff(model, _model(_WEIGHTS + 1))
+
+
+def test_constants_that_the_file_does_not_have(tmp_path: Path) -> None:
+    """Nothing can be said of their values, and all else is compared."""
+    text = _CLASSIFIER.read_text("utf-8")
+    (tmp_path / "far.xml").write_text(text.replace('offset="640" size="18432"', 'offset="1000000" size="18432"'), "utf-8")
+    (tmp_path / "far.bin").write_bytes(_CLASSIFIER.with_suffix(".bin").read_bytes())
+    found = diff(irexec.read_model(_CLASSIFIER), irexec.read_model(tmp_path / "far.xml"))
+    assert _changes(found) == [Change("values", "bytes", "18432 bytes", "the bytes are not in the file")]
+    assert diff(irexec.read_model(tmp_path / "far.xml"), irexec.read_model(tmp_path / "far.xml")).is_empty
 
 
 def test_repr_and_html() -> None:

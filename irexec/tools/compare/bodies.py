@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from irexec.analysis.model import Model
+from irexec.errors import EngineError, NodeError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.tools.compare.comparison import Uncompared
@@ -61,13 +62,20 @@ def _observed(context: Context, name: str, side: AnySide, tensors: Sequence[Inne
     if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
         found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
         return found
-    model, values = expose(side.model, tensors, facts)
-    with context.opened(name, model) as runtime:
-        outer = observe(runtime, runs, values.values())
-    for tensor in tensors:
-        value = values.get(tensor.value)
-        if value in outer.arrays:
-            found.arrays[tensor.value] = outer.arrays[value]
-        elif value is not None:
-            found.failures[tensor.value] = outer.failures[value]
+    # Where iterations give several shapes their concatenation fails, and with it the whole layer.
+    for varying in (False, True):
+        group = [tensor for tensor in tensors if tensor.may_vary is varying]
+        model, values = expose(side.model, group, facts)
+        try:
+            with context.opened(name, model) as runtime:
+                outer = observe(runtime, runs, values.values())
+        except (NodeError, EngineError) as error:
+            found.failures |= {tensor.value: f"it cannot be observed inside its body: {error}" for tensor in group}
+            continue
+        for tensor in group:
+            value = values.get(tensor.value)
+            if value is not None and value in outer.arrays:
+                found.arrays[tensor.value] = outer.arrays[value]
+            elif value is not None:
+                found.failures[tensor.value] = outer.failures[value]
     return found

@@ -14,7 +14,7 @@ from irexec.ir.graph import Node, Value
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.rows import Ancestors, Found, Rows, layer
+from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 from irexec.tools.compare.sides import ModelSide, tensor_name
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
@@ -68,7 +68,7 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
     node = value.node
     of_a = context.pairs.layer_of_a(node)
     inputs = (_input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
-    return Suspect(layer(value, first.path), tuple(inputs), _attributes(of_a, node))
+    return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node))
 
 
 def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context) -> InputRow:
@@ -82,8 +82,9 @@ def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapp
     if source is not None and partner is not None and partner is not source:
         return InputRow(i, name, False, f"A reads {tensor_name(source)!r} here")
     if value.node.type == "Parameter":
+        outer = value.node in context.b.model.nodes
         # That of a body is given what is compared outside of it.
-        return InputRow(i, name, None if first.path else True, "an input of the body" if first.path else "an input of the model")
+        return InputRow(i, name, True if outer else None, "an input of the model" if outer else "an input of the body")
     if context.isolates and partner is not None:
         return InputRow(i, name, True, "as in A")
     found = by_value.get(value)

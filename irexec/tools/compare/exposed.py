@@ -1,8 +1,9 @@
 """Tensors inside bodies as outputs of a copy of the model: those of all iterations, one after the other.
 
 For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations are concatenated
-along a new axis 0. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. Tensors of bodies
-inside bodies become outputs level by level, and have one such axis for each.
+along a new axis 0. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. In a loop, where
+every iteration has to give the same shape, that branch gives zeros. Tensors of bodies inside bodies become outputs level by level, and have
+one such axis for each.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Inner:
 
     value: Value
     levels: tuple[tuple[Node, str], ...]
+
+    @property
+    def may_vary(self) -> bool:
+        """Whether it is in an If inside of a loop."""
+        return any(len(node.bodies) > 1 for node, _ in self.levels[1:])
 
     @property
     def path(self) -> str:
@@ -76,14 +82,15 @@ class _Exposing:
     def outermost(self, tensor: Inner) -> Value | None:
         value = self._copies[tensor.value.node].outputs[tensor.value.index]
         fact = self._facts.get(tensor.value, Fact(None, None))
-        for node, name in reversed(tensor.levels):
+        for depth in range(len(tensor.levels) - 1, -1, -1):
+            node, name = tensor.levels[depth]
             if len(node.bodies) > 1 and (fact.element is None or fact.shape is None):
                 return None
-            value = self._level(self._copies[node], name, value, fact)
+            value = self._level(self._copies[node], name, value, fact, in_loop=depth > 0 and fact.is_static)
             fact = Fact(fact.element, None if fact.shape is None else (1, *fact.shape))
         return value
 
-    def _level(self, node: Node, name: str, value: Value, fact: Fact) -> Value:
+    def _level(self, node: Node, name: str, value: Value, fact: Fact, *, in_loop: bool) -> Value:
         """The output of a layer that gives a tensor of one of its bodies."""
         index = len(node.outputs)
         ids = [port.port for port in node.ports if port.port is not None] + [one.port for one in node.outputs if one.port is not None]
@@ -93,7 +100,7 @@ class _Exposing:
             if other == name:
                 result = self._result(body.graph, self._unsqueezed(body.graph, value))
             else:
-                result = self._result(body.graph, self._nothing(body.graph, fact))
+                result = self._result(body.graph, self._nothing(body.graph, fact, int(in_loop)))
             self._map(node, body, external, result)
         output = Value(node, index, Fact(fact.element, None), [], port)
         node.outputs.append(output)
@@ -110,11 +117,11 @@ class _Exposing:
         node.outputs.append(Value(node, 0, Fact(None if value.fact is None else value.fact.element, shape)))
         return node.outputs[0]
 
-    def _nothing(self, graph: Graph, fact: Fact) -> Value:
-        """No tensor of a type and rank."""
+    def _nothing(self, graph: Graph, fact: Fact, count: int) -> Value:
+        """No tensor of a type and rank, or one of zeros."""
         if fact.element is None or fact.shape is None:
             raise AssertionError("the type and the rank are known")
-        shape = (0, *(size if isinstance(size, int) else 0 for size in fact.shape))
+        shape = (count, *(size if isinstance(size, int) else 0 for size in fact.shape))
         return self._constant(graph, np.zeros(shape, fact.element.carrier), Fact(fact.element, shape))
 
     def _constant(self, graph: Graph, array: np.ndarray, fact: Fact) -> Value:

@@ -129,6 +129,15 @@ def positions(order: Sequence[Node]) -> dict[Node, int]:
     return found
 
 
+def paths_of(graph: Graph, path: str = "") -> dict[Node, str]:
+    """For each layer, those of bodies included, the path of the bodies that it is in."""
+    found = dict.fromkeys(graph.nodes, path)
+    for node in graph.nodes:
+        for name, body in node.bodies.items():
+            found |= paths_of(body.graph, f"{path}{node.name}/{name}/")
+    return found
+
+
 def worst(agreements: Sequence[Agreement]) -> tuple[int, Agreement]:
     """The first that does not agree, else the one with the largest difference, and its index."""
     for i, agreement in enumerate(agreements):

@@ -21,8 +21,10 @@ def _declared(fact: Fact) -> _Declared:
 
 
 def facts_differ(a: Fact | None, b: Fact | None) -> bool:
-    """Whether both are declared, and not the same."""
-    return a is not None and b is not None and _declared(a) != _declared(b)
+    """Whether both are declared, and not the same; a scalar and an unknown rank are not, although files do not tell them apart."""
+    if a is None or b is None:
+        return False
+    return _declared(a) != _declared(b) or (a.shape is None) != (b.shape is None)
 
 
 def output_changes(pair: Pair, *, is_declared: bool) -> list[Change]:

@@ -80,8 +80,9 @@ def value_change(a: Node, b: Node, read: ReadAs | None, advance: Advance) -> Val
         raise ModelError(f"layers {a.id} {a.name!r} and {b.id} {b.name!r} (Constant): {error}") from None
     finally:
         advance(one.size + other.size)
-        release(one)
-        release(other)
+        for constant in (one, other):
+            if not is_damaged(constant):
+                release(constant)
 
 
 def _same_values(a: Constant, b: Constant) -> bool:
