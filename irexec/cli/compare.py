@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -177,18 +178,30 @@ def _show_divergence(first: Divergence, found: Comparison) -> None:
         _say(text, "  ")
     if row.a is not None and row.a.name != row.b.name:
         _say(f"in A it is {_layer(row.a)}, matched by {row.how}", "  ")
-    for suspect in first.between[:_NAMES]:
-        _say(f"its tensors are not compared: {_layer(suspect.layer)}, which is in front of it", "  ")
-        for text in _reasons(suspect):
-            _say(text, "    ")
-    if len(first.between) > _NAMES:
-        _say(f"and {len(first.between) - _NAMES} more such layers", "  ")
+    _show_between(first)
     if first.begins is not None:
         _say(f"within the tolerance, values differ from {_layer(first.begins)} on", "  ")
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
         title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
         _say(f"{title}: {_listed([f'{layer.name} ({layer.type})' for layer in others])}")
+
+
+def _show_between(first: Divergence) -> None:
+    """The layers in front that are not compared: what differs in them, and the names of the others."""
+    told = [suspect for suspect in first.between if _differences(suspect)]
+    for suspect in told[:_NAMES]:
+        _say(f"in front of it, and not compared: {_layer(suspect.layer)}", "  ")
+        for text in _differences(suspect):
+            _say(text, "    ")
+    others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in told[:_NAMES]]
+    if others:
+        _say(f"in front of it, and not compared: {_listed(others)}", "  ")
+
+
+def _differences(suspect: Suspect) -> list[str]:
+    """What differs in a layer itself."""
+    return list(_reasons(replace(suspect, inputs=tuple(one for one in suspect.inputs if one.agrees is False))))
 
 
 def _reasons(suspect: Suspect) -> Iterator[str]:
@@ -222,6 +235,8 @@ def _ending(found: Comparison) -> Iterator[str]:
     bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
     if bad:
         yield f"results that differ: {_listed(bad)}"
+    if found.missing_results:
+        yield f"results that could not be compared: {_listed(found.missing_results)}"
     for reason, names in _by_reason(found).items():
         yield f"not compared, {reason}: {_listed(names)}"
 

@@ -37,7 +37,9 @@ def record(model: Model, runs: Sequence[Feeds]) -> Record:
     compiled = compile_model(model, optimize=False)
     copies = {node: i for i, node in enumerate(compiled.model.walk())}
     index = {node: i for i, node in enumerate(model.walk())}
-    values = [value for node in _order(model) if node.type not in ("Parameter", "Constant", "Assign") for value in node.outputs]
+    read = {value for node in model.nodes for value in node.inputs}
+    layers = [node for node in _order(model) if node.type not in ("Parameter", "Constant", "Assign")]
+    values = [value for node in layers for value in node.outputs if value in read or value.index == 0]
     session, found = compiled.session(), Record()
     for feeds in runs:
         seen: list[tuple[Place, np.ndarray]] = []

@@ -239,6 +239,8 @@ def test_a_layer_that_cannot_be_run_is_left_out() -> None:
     assert [row.b.name for row in found.rows] == ["good"]
     assert [one.name for one in found.uncompared] == ["bad", "behind"]
     assert "axis 7" in found.uncompared[0].reason
+    assert found.missing_results == ("behind",)
+    assert not found.agrees
     assert found.uncompared[1].reason == "it depends on 'bad', which irexec does not run"
 
 

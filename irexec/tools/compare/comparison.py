@@ -135,7 +135,8 @@ class Comparison(Record):
         first: the first divergence; None if every row agrees.
         independent: all layers that differ although what they are computed from agrees; the first among them.
         results: the results, from runs in which nothing else was observed, so that layers are fused as usual.
-        uncompared: all other tensors.
+        missing_results: the results that both have and that could not be had from one of them.
+        uncompared: all tensors that are not in ``rows``.
         notes: what one has to know to read this.
         inputs: the shapes of the inputs of B.
         runs: how many.
@@ -149,6 +150,7 @@ class Comparison(Record):
     first: Divergence | None
     independent: tuple[Layer, ...]
     results: tuple[TensorRow, ...]
+    missing_results: tuple[str, ...]
     uncompared: tuple[Uncompared, ...]
     notes: tuple[str, ...]
     inputs: Mapping[str, tuple[int, ...]]
@@ -157,8 +159,8 @@ class Comparison(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether every tensor and every result agrees."""
-        return all(row.agreement.agrees for row in (*self.rows, *self.results))
+        """Whether every tensor and every result agrees, and no result is missing."""
+        return not self.missing_results and all(row.agreement.agrees for row in (*self.rows, *self.results))
 
     @property
     def differing(self) -> tuple[TensorRow, ...]:
@@ -169,7 +171,8 @@ class Comparison(Record):
         """One line."""
         count = len(self.differing)
         if self.first is None:
-            said = "all agree" if self.agrees else "all agree, results without observation do not"
+            observed = "some results could not be had" if self.missing_results else "results without observation do not"
+            said = "all agree" if self.agrees else f"all agree, {observed}"
         else:
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
         return f"<Comparison of {self.a} and {self.b}: {len(self.rows)} tensors, {said}>"

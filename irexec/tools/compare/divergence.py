@@ -15,7 +15,8 @@ from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
-from irexec.tools.compare.sides import ModelSide, tensor_name
+from irexec.tools.compare.sides import ModelSide, body_layers, constant_layers, tensor_name
+from irexec.tools.compare.tolerances import Tolerances
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 
@@ -25,6 +26,7 @@ class Context(Protocol):
 
     b: ModelSide
     pairs: Pairs
+    tolerances: Tolerances
 
     @property
     def isolates(self) -> bool: ...
@@ -50,7 +52,8 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    constant = _constant_layers(context.b)
+    inside = (inner for node in context.b.order for inner in body_layers(node))
+    constant = constant_layers([*context.b.order, *inside])
     between = []
     for node in ancestors.of(first.value)[1]:
         one = _suspect(node.outputs[0], first, by_value, context)
@@ -60,7 +63,7 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
         row=first.row,
         suspect=_suspect(first.value, first, by_value, context),
         between=tuple(between),
-        begins=None if context.isolates else _begin(first, by_value, ancestors),
+        begins=None if context.isolates or context.tolerances.metric != "max" else _begin(first, by_value, ancestors),
     )
 
 
@@ -120,17 +123,6 @@ def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, st
     mine, theirs = attribute_values(of_a), attribute_values(node)
     names = dict.fromkeys([*mine, *theirs])
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
-
-
-def _constant_layers(b: ModelSide) -> set[Node]:
-    """The layers that are computed from Constants alone."""
-    found: set[Node] = set()
-    inside = (inner for node in b.order for body in node.bodies.values() for inner in body.graph.walk())
-    for node in (*b.order, *inside):
-        sources = [value.node for value in node.inputs if value is not None]
-        if node.type == "Constant" or (sources and all(source in found for source in sources)):
-            found.add(node)
-    return found
 
 
 _GROWTH = 1000.0

@@ -11,7 +11,7 @@ from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
-from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered, tensor_name
+from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, constant_layers, ordered, tensor_name
 
 Levels = tuple[tuple[Node, str], ...]
 
@@ -81,8 +81,8 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
     found.tensors = [TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b]
     matched = set(by_b.values())
     found.uncompared = [
-        *_without("A", (value for value in computed(a.order) if value not in matched), "only A has it"),
-        *_without("B", (value for value in computed(b.order) if value not in by_b), "only B has it"),
+        *_only("A", a.order, matched),
+        *_only("B", b.order, set(by_b)),
     ]
     _pair_bodies(matching, (), (), found)
     return found
@@ -166,6 +166,14 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
     found.uncompared = [Uncompared("A", name, "", "only A has it") for name in a.names if name not in used]
     found.uncompared += _without("B", (value for value in computed(b.order) if value not in chosen), "it is not recorded")
     return found
+
+
+def _only(side: str, order: Sequence[Node], matched: set[Value]) -> Iterator[Uncompared]:
+    """The tensors of one side that have no partner; last those of weights that are unpacked, say."""
+    constant = constant_layers(order)
+    alone = [value for value in computed(order) if value not in matched]
+    yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")
+    yield from _without(side, (value for value in alone if value.node in constant), f"only {side} has it, from constants alone")
 
 
 def _without(side: str, values: Iterable[Value], reason: str) -> list[Uncompared]:

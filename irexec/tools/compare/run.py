@@ -169,6 +169,7 @@ class _Comparing:
             first=first,
             independent=independent,
             results=results,
+            missing_results=() if isolated else self._missing_results(rows),
             uncompared=tuple(uncompared),
             notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
             inputs={name: array.shape for name, array in self.inputs.b[0].items()},
@@ -306,6 +307,14 @@ class _Comparing:
             if not isinstance(a, str) and pair.b in of_b.arrays:
                 found.append(rows.row(pair, a, of_b.arrays[pair.b]))
         return tuple(found)
+
+    def _missing_results(self, rows: Rows) -> tuple[str, ...]:
+        """The results that both have, and that could not be had."""
+        compared = {found.value for found in rows.found}
+        random = random_layers(self.b.order, seeded=self.seeded)
+        paired = {pair.b for pair in self.pairs.tensors}
+        wanted = (value for node in self.b.model.results for value in node.inputs if value in paired and value not in compared)
+        return tuple(dict.fromkeys(tensor_name(value) for value in wanted if value is not None and value.node not in random))
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
