@@ -26,8 +26,9 @@ The rules, in their order. Each step pairs only layers that are not paired yet a
    that what belongs together stays together.
 4. What remains is aligned as two sequences in topological order, by type and attributes, as diff aligns lines: this bridges
    several changes in a row. Then step 2 again, with less required.
-5. A constant that is read through layers that only one side has (Convert, or Subtract and Multiply that decompress it) is paired with
-   the constant that its consumer read, if it has as many elements. A layer in the same place as one of another type is paired with it.
+5. Parameters and Results that are still left are paired by their position, if both graphs have as many. A constant that is read through
+   layers that only one side has (Convert, or Subtract and Multiply that decompress it) is paired with the constant that its
+   consumer read, if it has as many elements. A layer in the same place as one of another type is paired with it.
 
 Bodies of paired layers are matched the same way, each with its namesake.
 """

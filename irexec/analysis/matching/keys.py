@@ -27,6 +27,7 @@ class SideKeys:
         contents: these, the bytes of a constant and the layers of bodies.
         up: all that the layer is computed from.
         inner: 0; NO_KEY for a Parameter, of which ``up`` says next to nothing.
+        read: 0; NO_KEY for a layer that none reads, such as a Result, of which ``down`` says nothing.
         down: all that is computed from it.
         computed: 0; NO_KEY for a constant.
         weights: of a constant with more than a few elements, and of a layer that reads one, the contents of the layer and of its
@@ -42,6 +43,7 @@ class SideKeys:
     contents: Keys
     up: Keys
     inner: Keys
+    read: Keys
     down: Keys
     computed: Keys
     weights: Keys
@@ -64,6 +66,7 @@ def keys_of(side: Side, numbers: Numbers) -> SideKeys:
         contents=contents,
         up=_up(side, contents, numbers),
         inner=[NO_KEY if node.type == "Parameter" else 0 for node in side.nodes],
+        read=[0 if uses else NO_KEY for uses in side.uses],
         down=_down(side, types, definition, numbers),
         computed=[NO_KEY if node.constant is not None else 0 for node in side.nodes],
         weights=[_weights(side, i, contents, numbers) for i in range(len(side.nodes))],

@@ -36,6 +36,17 @@ def _count(side: Side, i: int) -> int:
     return -1 if constant is None else constant.count
 
 
+def pair_in_order(state: Assignment) -> None:
+    """Pair unpaired Parameters and Results of the same position if both graphs have as many of them."""
+    for type in ("Parameter", "Result"):
+        mine = [i for i, node in enumerate(state.a.nodes) if node.type == type]
+        theirs = [j for j, node in enumerate(state.b.nodes) if node.type == type]
+        if len(mine) == len(theirs):
+            for i, j in zip(mine, theirs, strict=True):
+                if state.is_open(i, j):
+                    state.add(i, j, "order")
+
+
 def pair_in_place(state: Assignment) -> None:
     """Pair layers of different types if all their edges lead to pairs, at the same ports, both from sources and to readers."""
     for i in state.open_a():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from irexec.analysis.matching.alignment import aligned
 from irexec.analysis.matching.assignment import Assignment
 from irexec.analysis.matching.keys import NO_KEY, SideKeys, joined, keys_of
-from irexec.analysis.matching.leftovers import pair_in_place, pair_through
+from irexec.analysis.matching.leftovers import pair_in_order, pair_in_place, pair_through
 from irexec.analysis.matching.result import Matching, Pair
 from irexec.analysis.matching.side import Numbers, Side
 from irexec.analysis.matching.spread import Spread
@@ -39,9 +39,12 @@ def _match(a: Graph, b: Graph) -> Matching:
     _pair_equal(state, spread)
     spread.revisit()
     spread.run(_LIKELY, _namesakes(state))
+    # Of layers that none reads, such as Results, little but the name says which they are.
+    state.add_unique(_joined(numbers, state.keys_a, ("down", "name")), _joined(numbers, state.keys_b, ("down", "name")), "name")
     _align(state, spread)
     spread.revisit()
     spread.run(_POSSIBLE, _namesakes(state))
+    pair_in_order(state)
     pair_through(state)
     pair_in_place(state)
     return _result(a, b, state)
@@ -52,9 +55,9 @@ def _pair_unique(state: Assignment, numbers: Numbers) -> None:
     for fields, reason in (
         (("up", "down", "name"), "name and structure"),
         (("up", "inner", "name"), "name and structure"),
-        (("down", "name"), "name and structure"),
+        (("down", "read", "name"), "name and structure"),
         (("up", "inner", "tensors"), "name and structure"),
-        (("down", "tensors"), "name and structure"),
+        (("down", "read", "tensors"), "name and structure"),
         (("up", "down", "computed"), "structure"),
         (("around", "neighbours"), "name and structure"),
     ):
@@ -92,7 +95,8 @@ def _pair_equal(state: Assignment, spread: Spread) -> None:
         for j in reversed(state.open_b()):
             groups.setdefault(keys_b[j], []).append(j)
         for i in state.open_a():
-            group = groups.get(keys_a[i])
+            # A constant is paired where it is read: equal ones are everywhere.
+            group = None if a.computed[i] == NO_KEY else groups.get(keys_a[i])
             if state.to_b[i] >= 0 or not group:
                 continue
             while group and state.to_a[group[-1]] >= 0:

@@ -81,3 +81,9 @@ def outer_inputs(pair: Pair, name: str, matching: Matching, differ: Callable[[Fa
             if edge.target in ids:
                 found.setdefault(ids[edge.target], differing)
     return found
+
+
+def carried_parameters(pair: Pair, name: str, matching: Matching) -> set[Node]:
+    """The Parameters of a body in B that take what an iteration gives to the next."""
+    ids = _by_id(matching.b)
+    return {ids[edge.target] for edge in pair.b.bodies[name].back_edges if edge.target in ids}

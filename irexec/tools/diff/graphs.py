@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.graph import Graph, Node, Value
-from irexec.tools.diff.bodies import body_changes, outer_inputs
+from irexec.tools.diff.bodies import body_changes, carried_parameters, outer_inputs
 from irexec.tools.diff.edges import edge_changes, source_text
 from irexec.tools.diff.facts import fact_text, facts_differ, output_changes
 from irexec.tools.diff.own import own_changes
@@ -17,6 +17,9 @@ from irexec.tools.diff.values import ReadAs, constant_changes, value_change
 _ROOTS = 4
 _PASSED = 8
 """Layers without a partner between a constant and the layer that reads what they compute."""
+_FACTS = ("shapes", "types")
+_ANY_INSIDE = -1
+"""In place of the changes of a body, while they are not all known."""
 _CAUSES = ("type", "versions", "attributes", "types", "shapes", "wiring", "values", "bodies")
 """Kinds of changes that shapes and types further on may follow from."""
 
@@ -64,19 +67,29 @@ class GraphDiff:
         matching: of the graphs.
         path: the layers and bodies that the graphs are in.
         place: where that is.
-        outer: for Parameters of a body in B, the changes outside that their shapes and types follow from.
     """
 
-    def __init__(
-        self, found: Found, matching: Matching, path: str = "", place: Place = (), outer: Mapping[Node, Roots] | None = None
-    ) -> None:
-        self._found, self._matching, self._path, self._outer = found, matching, path, outer or {}
-        self._place = place
+    def __init__(self, found: Found, matching: Matching, path: str = "", place: Place = ()) -> None:
+        self._found, self._matching, self._path, self._place = found, matching, path, place
+        self._outer: Mapping[Node, Roots] = {}
+        self._carried: Collection[Node] = ()
+        self._outside: Roots = ()
         self._places = _places(matching)
         self._roots: dict[Node, Roots] = {}
         """For each layer of B, and each that only A has, the changes that its outputs may follow from."""
         self._single: dict[Node, int] = {}
+        self._changed_at: dict[Node, int] = {}
         self._readers = _readers(matching.a), _readers(matching.b)
+
+    def follows(self, outer: Mapping[Node, Roots], carried: Collection[Node], outside: Roots) -> None:
+        """Say what the shapes and types of the Parameters of a body may follow from.
+
+        Args:
+            outer: for Parameters in B that are given another shape or type, the changes that these follow from.
+            carried: those in B that take what an iteration gives to the next.
+            outside: all changes that reach the layer of the body.
+        """
+        self._outer, self._carried, self._outside = outer, carried, outside
 
     def run(self) -> list[int]:
         """Find all changes; the positions of those in ``Found.layers`` that shapes and types further on may follow from."""
@@ -84,12 +97,14 @@ class GraphDiff:
             self._add_single(node, LayerRef.of(node, self._path), None)
         for node in self._matching.only_b:
             self._add_single(node, None, LayerRef.of(node, self._path))
-        first = len(self._found.layers)
+        first, first_following = len(self._found.layers), len(self._found.following)
         for pair in self._matching.pairs:
             self._pair(pair)
         self._order()
-        causes = [k for k in range(first, len(self._found.layers)) if _is_cause(self._found.layers[k].changes)]
-        return [*self._single.values(), *causes]
+        changed = [k for k in range(first, len(self._found.layers)) if _is_cause(self._found.layers[k].changes)]
+        causes = [*self._single.values(), *changed]
+        self._found.following[first_following:] = [_resolved(each, causes) for each in self._found.following[first_following:]]
+        return causes
 
     def _add_single(self, node: Node, a: LayerRef | None, b: LayerRef | None) -> None:
         readers = self._readers[0 if b is None else 1].get(node, [])
@@ -102,33 +117,43 @@ class GraphDiff:
         self._roots[node] = (self._single[node],)
 
     def _pair(self, pair: Pair) -> None:
-        changes = [*own_changes(pair.a, pair.b), *self._constant(pair)]
         edges = edge_changes(self._matching, pair)
         for node, start in edges.through:
             self._note_between(node, start, pair)
-        changes += edges.changes
-        inside = self._bodies(pair, changes)
-        before = self._input_roots(pair)
-        following = output_changes(pair, is_declared=any(change.kind in ("shapes", "types") for change in changes))
-        is_cause = _is_cause(changes)
-        roots = (*inside, *before)[:_ROOTS]
-        if pair.b in self._outer and pair.b.type == "Parameter":
-            following += [change for change in changes if change.kind in ("shapes", "types")]
-            changes = [change for change in changes if change.kind not in ("shapes", "types")]
-            roots, is_cause = self._outer[pair.b], False
-        passed = _merged([self._roots[node] for node, _ in edges.through])
-        if following and not is_cause and not roots and not passed and not self._depends_on_values(pair):
-            changes += following
-            following, is_cause = [], True
-        own: Roots = ()
-        if changes:
-            layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
-            index = self._found.add(layer, (*self._place, self._places[pair.a]))
-            own = (index,) if is_cause else ()
-        tainted = _merged([passed, self._tainted(pair)])
-        self._roots[pair.b] = _merged([own, inside, tainted] if own or inside else [tainted, roots])
-        causes = own or roots or tainted
+        changes = [*own_changes(pair.a, pair.b), *self._constant(pair), *edges.changes, *_connections(pair, self._matching)]
+        before = self._given(pair)
+        following = output_changes(pair, is_declared=any(change.kind in _FACTS for change in changes))
+        if before and pair.b in self._outer:
+            # The attributes of a Parameter of a body say what its layer is given.
+            following += [change for change in changes if change.kind in _FACTS]
+            changes = [change for change in changes if change.kind not in _FACTS]
+        own = self._changed(pair, changes)
+        passed = _merged([*(self._roots[node] for node, _ in edges.through), self._tainted(pair)])
+        inside = self._bodies(pair, _merged([own, passed]))
+        before = _merged([inside, before, self._input_roots(pair)])
+        if following and not (own or before or edges.through or self._depends_on_values(pair)):
+            own, following = self._changed(pair, [*changes, *following]), []
+        self._roots[pair.b] = _merged([own, inside, passed, before])
+        causes = own or before or passed
         self._found.following += [Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following]
+
+    def _given(self, pair: Pair) -> Roots:
+        """Of a Parameter of a body, the changes that what it is given follows from."""
+        if pair.b.type != "Parameter" or not self._path:
+            return ()
+        return self._outer.get(pair.b) or ((_ANY_INSIDE, *self._outside)[:_ROOTS] if pair.b in self._carried else self._outside)
+
+    def _changed(self, pair: Pair, changes: Sequence[Change]) -> Roots:
+        """Take in the changes of a pair, in place of what was taken in before; its position if others may follow from it."""
+        index = self._changed_at.get(pair.a)
+        layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
+        if not changes:
+            return ()
+        if index is None:
+            index = self._changed_at[pair.a] = self._found.add(layer, (*self._place, self._places[pair.a]))
+        else:
+            self._found.layers[index] = layer
+        return (index,) if _is_cause(changes) else ()
 
     def _ref_a(self, pair: Pair) -> LayerRef:
         return LayerRef.of(pair.a, self._path)
@@ -163,21 +188,22 @@ class GraphDiff:
         if edge not in layer.between:
             self._found.layers[index] = replace(layer, between=(*layer.between, edge))
 
-    def _bodies(self, pair: Pair, changes: list[Change]) -> Roots:
-        """Go through the bodies of a layer; the changes inside that its outputs may follow from."""
+    def _bodies(self, pair: Pair, outside: Roots) -> Roots:
+        """Go through the bodies of a layer; the changes inside that its outputs may follow from.
+
+        Args:
+            pair: the layer.
+            outside: changes of the layer itself and before it.
+        """
         inside: list[int] = []
-        for name in dict.fromkeys([*pair.a.bodies, *pair.b.bodies]):
+        for name in pair.a.bodies:
             inner = self._matching.bodies.get((pair.a, name))
-            if inner is None:
-                changes.append(Change("bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None))
-                continue
-            changes += body_changes(pair, name, inner)
-            given = {
-                node: _merged([self._roots.get(source.node, ()) for source in sources])
-                for node, sources in outer_inputs(pair, name, inner, facts_differ).items()
-            }
-            place = (*self._place, self._places[pair.a])
-            inside += GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", place, given).run()
+            if inner is not None:
+                found = outer_inputs(pair, name, inner, facts_differ).items()
+                given = {node: _merged([self._roots.get(source.node, ()) for source in sources]) for node, sources in found}
+                below = GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._place, self._places[pair.a]))
+                below.follows(given, carried_parameters(pair, name, inner), outside)
+                inside += below.run()
         return tuple(inside[:_ROOTS])
 
     def _input_roots(self, pair: Pair) -> Roots:
@@ -210,6 +236,23 @@ class GraphDiff:
                 where = f" of {self._path[:-1]}" if self._path else ""
                 texts = (", ".join(node.name for node in mine), ", ".join(node.name for node in theirs))
                 self._found.model.append(Change("order", f"order of the {what}{where}", *texts))
+
+
+def _connections(pair: Pair, matching: Matching) -> Iterator[Change]:
+    """What differs of the bodies that a layer has, and of how they are connected to it."""
+    for name in dict.fromkeys([*pair.a.bodies, *pair.b.bodies]):
+        inner = matching.bodies.get((pair.a, name))
+        if inner is not None:
+            yield from body_changes(pair, name, inner)
+        else:
+            yield Change("bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None)
+
+
+def _resolved(following: Following, causes: Sequence[int]) -> Following:
+    """With the changes of the body in place of ``_ANY_INSIDE``."""
+    if _ANY_INSIDE not in following.roots:
+        return following
+    return replace(following, roots=_merged([tuple(root for root in following.roots if root != _ANY_INSIDE), tuple(causes)]))
 
 
 def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | None]) -> Iterator[tuple[Node, int]]:
