@@ -124,6 +124,7 @@ def test_a_model_that_does_not_fail(body: str, code: int, said: str, tmp_path: P
         (["--finding", "IR107", "--trap", "nan"], "--finding and --trap are given"),
         (["--finding", "IR999"], "there is no finding code 'IR999'"),
         (["--finding", "IR011"], "about the file itself"),
+        (["--finding", "ON201"], "about an .onnx file"),
         (["--trap", "f16"], "'f16' is not one of nan, inf"),
         (["--check", "python check.py"], "has no {}"),
         (["--check", "python 'check.py {}"], "no closing quotation"),
@@ -208,3 +209,17 @@ def test_a_file_of_another_reduction_is_not_resumed(tmp_path: Path, capsys: pyte
     assert run([*options, "--resume"]) == 2
     assert "is of another model" in capsys.readouterr().err
     assert run(options) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (DAMAGED, "can be reduced only to a finding"),
+        (str(ROOT / "samples" / "execution_graph.xml"), "an execution graph"),
+        (str(ROOT / "samples"), "it is a folder"),
+    ],
+)
+def test_a_model_that_cannot_be_run(model: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reduce", model, "-o", str(tmp_path / "min.xml"), "--trap", "nan"]) == 3
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -117,6 +117,9 @@ class Whole:
     def extracted(self, part: Part) -> SubModel:
         """The model of a part."""
         keep, bypass = self.kept(part), self.bypass(part)
+        inside = set(keep)
+        outside = (resolved(value, bypass) for node in keep for value in node.inputs if value is not None)
+        self.recording.require({value for value in outside if value.node not in inside and value.node.type not in BOUNDARY})
         also = [self.loose[i] for i in part.loose]
         results = None if part.results is None else [self.frontier(part)[i] for i in part.results]
         return extract(self.model, keep, self.recording.boundary, results=results, bypass=bypass, also=also)

@@ -37,6 +37,7 @@ class Recording:
         timeout: seconds of a run.
         reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: behind a fault
             the values of irexec are wrong.
+        holds_all: whether all values of the run fit into memory; otherwise a run is made for those that a part needs.
     """
 
     model: Model
@@ -46,6 +47,7 @@ class Recording:
     keep_shapes: bool = False
     timeout: float | None = None
     reference: Mapping[Value, np.ndarray] = field(default_factory=dict)
+    holds_all: bool = True
     _held: dict[Value, np.ndarray] = field(default_factory=dict)
     _absent: set[Node] = field(default_factory=set)
     _boundaries: dict[Value, Fact | None] = field(default_factory=dict)
@@ -63,15 +65,24 @@ class Recording:
     ) -> Recording:
         """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
         inference = infer_shapes(model, tolerant=True)
-        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, reference or {})
+        values = [value for node in model.nodes if node.type not in ("Parameter", "Constant", "Result") for value in node.outputs]
+        fits = sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4
+        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, reference or {}, fits)
         recording._held.update(recording.reference)
         recording._absent.update(inference.blocked(model))
         recording._absent.update(topological(model)[1])
         recording._constant.update(_constant_nodes(model))
-        values = [value for node in model.nodes if node.type not in ("Parameter", "Constant", "Result") for value in node.outputs]
-        if sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4:
+        if fits:
             recording._record(values)
         return recording
+
+    def require(self, values: Collection[Value]) -> None:
+        """Record values in one run, unless all are recorded already; what else is held is given up."""
+        if self.holds_all:
+            return
+        for value in [value for value in self._held if value not in values and value not in self.reference]:
+            del self._held[value]
+        self._record([value for value in values if value.node not in self.inputs])
 
     def array(self, value: Value) -> np.ndarray:
         """The recorded value; where there is none, a random one of the type and shape that are known.

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
 from irexec.api import read_model
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
@@ -144,6 +145,7 @@ def reduce(
     if output is not None:
         output.check(_files_read(model, options, inputs))
     read = _read(model, options)
+    _refuse_damage(read, check)
     arrays = _inputs(read, inputs, options.seed, notify)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
@@ -180,8 +182,16 @@ def _files_read(
 def _read(model: str | Path | Model, options: ReduceOptions) -> Model:
     """The model with the shapes of the options."""
     read = copy.copy(model) if isinstance(model, Model) else read_model(model, options.weights)
+    refuse_execution_graph(read)
     reshape(read, options.shapes or {}, tolerant=True)
     return read
+
+
+def _refuse_damage(model: Model, check: Check) -> None:
+    """Raise ModelError for what only a finding can be about: a damaged model can neither be run nor written."""
+    damage = next((problem for problem in model.problems if problem.severity == "error"), None)
+    if damage is not None and not check.takes_damage:
+        raise ModelError(f"{damage.at(str(model.path or 'the model'))}: {damage.message}; a damaged model can be reduced only to a finding")
 
 
 def _inputs(

@@ -21,6 +21,7 @@ from irexec.tools.reduce import (
     Reduction,
     RuntimeCheck,
     ValuesCheck,
+    recording,
     reduce,
 )
 from irexec.tools.reduce.checks.check import Files
@@ -215,6 +216,33 @@ def test_behind_a_layer_that_cannot_be_run_declared_shapes_stand() -> None:
     assert sorted(types(report)) == ["Reshape", "Tanh"]
     report = reduce(model, FindingCheck("IR101"))
     assert [layer.name for layer in report.layers] == ["gate4"]
+
+
+@pytest.mark.parametrize("wanted", [("Reshape",), ("ShapeOf", "Sigmoid", "Tanh")])
+def test_values_that_do_not_fit_into_memory_are_recorded_when_they_are_needed(
+    wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = {"x": np.random.default_rng(0).random((2, 12), np.float32)}
+    usual = reduce(chain(dynamic=True), Own(has(*wanted)), inputs)
+    monkeypatch.setattr(recording.MemoryLimit, "left", lambda self: 0)
+    report = reduce(chain(dynamic=True), Own(has(*wanted)), inputs)
+    assert report.layers == usual.layers
+    assert report.found.inputs.keys() == usual.found.inputs.keys()
+    for name, array in usual.found.inputs.items():
+        np.testing.assert_allclose(report.found.inputs[name], array, rtol=1e-5)
+
+
+def test_a_model_of_version_10() -> None:
+    """Its f16 inputs are given in f32, and so are the inputs of what is cut out."""
+    builder = irexec.Builder()
+    x = builder.parameter("f16", (2,), "x")
+    builder.result(builder.emit("Exp", builder.emit("Relu", x, name="relu"), name="exp"))
+    model = builder.model()
+    model.version = 10
+    report = reduce(model, Own(has("Exp")), {"x": np.array([-1, 2], np.float32)})
+    assert report.found.model.version == 10
+    np.testing.assert_array_equal(report.found.inputs["relu"], np.array([0, 2], np.float32))
+    assert irexec.compile_model(report.found.model)(report.found.inputs)[0].dtype == np.float32
 
 
 def test_inputs_of_several_types(tmp_path: Path) -> None:

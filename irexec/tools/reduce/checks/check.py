@@ -46,7 +46,12 @@ class Check(ABC):
     """Decides whether a candidate fails, and how.
 
     A check that needs a process or files of its own has them from the first call to ``close``.
+
+    Attributes:
+        takes_damage: whether the model itself may have damage that the reader found. Candidates that are made of it have none.
     """
+
+    takes_damage = False
 
     @property
     @abstractmethod

@@ -11,8 +11,8 @@ from irexec.ir.findings import Finding
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
-_OF_FILES = "IR0"
-"""The findings of the reader: they are of the file, which is written anew."""
+_OF_FILES, _OF_ONNX = "IR0", "ON"
+"""The findings of the readers: they are of the file, which is written anew."""
 
 
 class FindingCheck(Check):
@@ -27,11 +27,15 @@ class FindingCheck(Check):
 
     def __init__(self, code: str) -> None:
         self.code = code.upper()
+        if self.code.startswith(_OF_ONNX):
+            raise InputError(f"{self.code} is a finding about an .onnx file, and what is reduced is the IR that it is converted to")
         if self.code not in CODES:
             raise InputError(f"there is no finding code {code!r}; irexec explain lists all codes")
         if self.code.startswith(_OF_FILES):
             raise InputError(f"{self.code} is a finding about the file itself, and what is reduced is written anew, without it")
         self._layers: frozenset[str | None] | None = None
+
+    takes_damage = True
 
     @property
     def identity(self) -> Sequence[object]:
