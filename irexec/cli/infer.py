@@ -10,11 +10,15 @@ import click
 
 from irexec.cli import render
 from irexec.cli.image_options import IMAGE_OPTIONS, image_from, image_options
+from irexec.cli.inspect_views import histogram_document
+from irexec.cli.inspect_views import show_histograms as show_histograms_below
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
+from irexec.tools.histogram import BINS, histogram
 from irexec.tools.image_files import IMAGE_SUFFIXES
 from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
@@ -55,6 +59,8 @@ _NAMES_SHOWN = 10
     "--tensor", "tensors", multiple=True, metavar="NAME", help="Give this tensor, by tensor name, layer, id or layer:port, not the results."
 )
 @click.option("--all", "every_tensor", is_flag=True, help="Give every tensor, not only the results.")
+@click.option("--histogram", "show_histograms", is_flag=True, help="The values of each tensor that is shown as bars.")
+@click.option("--bins", type=click.IntRange(1, 10_000), default=BINS, show_default=True, help="For --histogram: how many bars at most.")
 @click.option("--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor to a .npy in this folder.")
 @click.option(
     "--assert",
@@ -64,6 +70,7 @@ _NAMES_SHOWN = 10
 )
 @click.option("--rtol", default=1e-4, show_default=True, help="Relative tolerance of --assert.")
 @click.option("--atol", default=1e-5, show_default=True, help="Absolute tolerance of --assert.")
+@trap_options
 @threads_option("How many threads to use; by default as many as there are cores to run on.")
 @click.option(
     "--weights",
@@ -78,7 +85,10 @@ _NAMES_SHOWN = 10
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels.")
 @click.option("--strict", is_flag=True, help="Refuse a model in which validate finds any error.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
-def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], no_optimize: bool, as_json: bool, **options: Any) -> int:
+def infer(
+    model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], no_optimize: bool, show_histograms: bool, bins: int,
+    as_json: bool, **options: Any,
+) -> int:  # fmt: skip
     """Run MODEL (an .xml or .onnx) once on arrays, images or generated values.
 
     \b
@@ -86,6 +96,7 @@ def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...],
     irexec infer model.xml -i cat.png --scale 255 --topk 5 --labels classes.txt
     irexec infer model.xml -i random --shape "x[1,3,224,224]" --dump-layers tensors/
     irexec infer model.xml -i noisy.png --scale 255 -o clean.png
+    irexec infer model.xml -i x.npy --trap nan,inf,f16
     """
     sources = [parse_input_source(text) for text in inputs]
     _check_usage(sources, str(options["output"] or ""))
@@ -94,17 +105,20 @@ def infer(model: str, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...],
         shapes=shapes_by_input(shapes, "--shape"),
         optimize=not no_optimize,
         class_axis=options.pop("axis"),
+        trap=trap_from(options),
         **options,
     )
     with render.progress(f"running {model}"):
         report = run_once(model, sources, request, Messages(render.note_line, render.warning_line))
-    if request.dump_folder is not None:
+    histograms = [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
+    if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {report.dumped} tensors")
     if as_json:
-        render.as_json(_document(report))
+        render.as_json(_document(report) | ({"histograms": list(map(histogram_document, histograms))} if show_histograms else {}))
     else:
         _show(report)
-    return 0 if report.comparison is None or report.comparison.agrees else 1
+        show_histograms_below(histograms)
+    return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 
 def _check_usage(sources: Sequence[InputSource], output: str) -> None:
@@ -114,6 +128,8 @@ def _check_usage(sources: Sequence[InputSource], output: str) -> None:
             raise click.UsageError(f"--{name} is for --topk, which is not given")
     if is_given("tensors") and is_given("every_tensor"):
         raise click.UsageError("--tensor names the tensors to give, --all gives every one: use either of them")
+    if is_given("bins") and not is_given("show_histograms"):
+        raise click.UsageError("--bins is for --histogram, which is not given")
     reads_image = any(source.kind == "image" for source in sources)
     for name in IMAGE_OPTIONS:
         writes_image = output.lower().endswith(".png") and name != "resize"
@@ -126,6 +142,8 @@ def _check_usage(sources: Sequence[InputSource], output: str) -> None:
 
 def _document(report: InferReport) -> dict[str, Any]:
     document: dict[str, Any] = {"outputs": [asdict(describe(name, array)) for name, array in report.tensors.items()]}
+    if report.trap is not None:
+        document["trap"] = trap_document(report.trap)
     if report.predictions is not None:
         document["topk"] = [asdict(prediction) for prediction in report.predictions]
     if report.comparison is not None:
@@ -136,6 +154,12 @@ def _document(report: InferReport) -> dict[str, Any]:
 
 
 def _show(report: InferReport) -> None:
+    if report.trap is not None:
+        show_trap(report.trap)
+    if report.is_trapped:
+        return
+    if report.trap is not None and report.trap.kinds:
+        render.line()
     lines = [describe(name, array) for name, array in report.tensors.items()]
     rows = [(x.name, x.type, render.sizes(x.shape), x.min, x.max, x.mean, x.nans or None) for x in lines]
     render.table(("output", "type", "shape", "min", "max", "mean", "NaN"), rows, right=(3, 4, 5, 6), whole=(1, 2))

@@ -48,6 +48,8 @@ class Compilation:
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
         threads: how many threads work on a step.
         unpack: whether compressed weights may be held unpacked.
+        observed: every input of a step is still in memory when the step has run: no step writes over one, and none is left out
+            because its outputs are views.
     """
 
     memory: MemoryLimit = field(default_factory=MemoryLimit)
@@ -57,6 +59,7 @@ class Compilation:
     optimize: bool | Collection[str] = True
     threads: int = 1
     unpack: bool = True
+    observed: bool = False
 
     @property
     def folding_budget(self) -> int:
@@ -102,7 +105,9 @@ class _Planner:
 
     def plan(self) -> Plan:
         drafts = [self._draft(operation) for operation in self.graph.order()]
-        storage = lay_out(self.graph, drafts, self.compilation.threads, self.compilation.optimize is not False)
+        observed = self.compilation.observed
+        reuse = self.compilation.optimize is not False and not observed
+        storage = lay_out(self.graph, drafts, self.compilation.threads, reuse, overwrite=not observed)
         planned = [draft for draft in drafts if not storage.is_view(draft)]
         frees = self._frees(planned, storage)
         late = self._late(planned, storage)

@@ -15,10 +15,11 @@ from irexec.compile.views import Outputs, as_views, may_give_views, outputs_of
 from irexec.ir.dims import has_room
 
 
-def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, reuse: bool = True) -> Storage:
+def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, reuse: bool = True, overwrite: bool = True) -> Storage:
     """Decide where each value is held, and plan the arena.
 
     Args:
+        overwrite: whether an output may be written over an input.
         reuse: whether operations need no step whose outputs are views, or that concatenate inputs which are computed in place.
     """
     storage = Storage()
@@ -28,7 +29,7 @@ def lay_out(graph: Graph, drafts: Sequence[Draft], threads: int, reuse: bool = T
     probes: dict[Value, np.ndarray] = {}
     for i, draft in enumerate(drafts):
         if draft.kernel is not None:
-            _place_outputs(i, draft, storage, escaping, last)
+            _place_outputs(i, draft, storage, escaping, last, overwrite)
             if draft.kernel.workspace:
                 storage.workspaces[draft] = Buffer(threads * (draft.kernel.workspace + 64), i, i)
         elif reuse and draft.kernel is None and may_give_views(draft.operation):
@@ -77,14 +78,16 @@ def place_of(value: Value, slot: int, offset: int | None) -> Place:
     return Place(slot, value.fact.static_shape, value.fact.dtype, value.order, offset)
 
 
-def _place_outputs(i: int, draft: Draft, storage: Storage, escaping: set[Value | str], last: dict[Value | str, int]) -> None:
+def _place_outputs(
+    i: int, draft: Draft, storage: Storage, escaping: set[Value | str], last: dict[Value | str, int], overwrite: bool
+) -> None:
     for index, value in enumerate(draft.operation.outputs):
         if not draft.wanted[index]:
             continue
         if value in escaping:
             storage.fresh.add(value)
             continue
-        taken = _overwritten(i, draft, value, storage, last) if index == 0 else None
+        taken = _overwritten(i, draft, value, storage, last) if index == 0 and overwrite else None
         if taken is None:
             storage.buffers[value] = Buffer(value.fact.nbytes, i, last[value])
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from irexec.compile.steps import BodyPlan, Plan, Step
 from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
+from irexec.ir.graph import Node
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.limits import RunLimits
@@ -50,6 +51,19 @@ Observer = Callable[[Step, Sequence[Any], float], None]
 """Called after each step with the step, its outputs and the seconds that it took. The arrays are valid until it returns."""
 
 
+class Watcher(Protocol):
+    """Is told of every step of a run of an observed plan, those of bodies too. What it raises ends the run."""
+
+    def step(self, step: Step, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """A step has run. The arrays are valid until this returns; None for an input that the kernel does not read."""
+
+    def enter(self, node: Node, body: str, iteration: int) -> None:
+        """A body of a layer begins to run; iterations count from 0."""
+
+    def leave(self) -> None:
+        """The body that was entered last has run."""
+
+
 def run(
     plan: Plan,
     inputs: Sequence[np.ndarray],
@@ -57,6 +71,7 @@ def run(
     arenas: Arenas,
     observer: Observer | None = None,
     limits: RunLimits | None = None,
+    watcher: Watcher | None = None,
 ) -> list[np.ndarray]:
     """The plan's targets for one array per Parameter.
 
@@ -64,6 +79,7 @@ def run(
 
     Args:
         limits: of memory and time; without, the memory that there is.
+        watcher: is told of every step, for a plan that was made to be observed.
 
     Raises:
         NodeError: a kernel refuses its inputs, or there is not enough memory.
@@ -71,12 +87,18 @@ def run(
     """
     limits = limits or RunLimits(arenas.memory)
     with set_for_run(), limited(limits):
-        arrays = _targets(plan, inputs, state, arenas, limits, observer)
+        arrays = _targets(plan, inputs, state, arenas, limits, observer, watcher)
     return [array.copy() if copied else array for array, copied in zip(arrays, plan.copied, strict=True)]
 
 
 def _targets(
-    plan: Plan, inputs: Sequence[np.ndarray], state: State, arenas: Arenas, limits: RunLimits, observer: Observer | None = None
+    plan: Plan,
+    inputs: Sequence[np.ndarray],
+    state: State,
+    arenas: Arenas,
+    limits: RunLimits,
+    observer: Observer | None = None,
+    watcher: Watcher | None = None,
 ) -> list[np.ndarray]:
     """The plan's targets, which may share memory with the inputs, the plan or the state."""
     arena = arenas.take(plan)
@@ -89,9 +111,13 @@ def _targets(
         for alias in plan.late_aliases:
             slots[alias.slot] = alias.view(slots[alias.source])
         variables = VariableTransaction(state)
-        runner = _Runner(slots, variables, arenas, limits)
+        runner = _Runner(slots, variables, arenas, limits, watcher)
         for step, context in zip(plan.steps, frame.contexts, strict=True):
-            if observer is None:
+            if watcher is not None:
+                arrays = [slots[slot] for slot in step.inputs]
+                runner.run(step, context)
+                watcher.step(step, arrays, [slots[slot] if slot >= 0 else None for slot in step.outputs])
+            elif observer is None:
                 runner.run(step, context)
             else:
                 start = time.perf_counter()
@@ -108,8 +134,10 @@ def _targets(
 class _Runner:
     """Runs steps on the slots of one run."""
 
-    def __init__(self, slots: list[Any], state: VariableTransaction, arenas: Arenas, limits: RunLimits) -> None:
-        self.slots, self.state, self.arenas, self.limits = slots, state, arenas, limits
+    def __init__(
+        self, slots: list[Any], state: VariableTransaction, arenas: Arenas, limits: RunLimits, watcher: Watcher | None = None
+    ) -> None:
+        self.slots, self.state, self.arenas, self.limits, self.watcher = slots, state, arenas, limits, watcher
 
     def run(self, step: Step, context: Context) -> None:
         slots = self.slots
@@ -148,7 +176,7 @@ class _Runner:
 
     def _injected(self, step: Step) -> dict[str, Any]:
         injected: dict[str, Any] = {
-            name: PlanRunner(body, self.state.state, self.arenas, self.limits) for name, body in step.bodies.items()
+            name: PlanRunner(body, self.state.state, self.arenas, self.limits, self.watcher, name) for name, body in step.bodies.items()
         }
         if step.state is not None:
             injected[step.state] = self.state
@@ -186,11 +214,20 @@ class PlanRunner:
     Results are not copied here: outputs of a node with bodies count as shared memory, and are copied when the run is over.
     """
 
-    def __init__(self, planned: BodyPlan, state: State, arenas: Arenas, limits: RunLimits) -> None:
+    def __init__(
+        self, planned: BodyPlan, state: State, arenas: Arenas, limits: RunLimits, watcher: Watcher | None = None, name: str = ""
+    ) -> None:
         self.node, self.body = planned.node, planned.body
         self._plan, self._state, self._arenas, self._limits = planned.plan, state, arenas, limits
+        self._watcher, self._name, self._iteration = watcher, name, 0
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         # A body may have no step, and a loop of it no end.
         self._limits.check_time()
-        return _targets(self._plan, inputs, self._state, self._arenas, self._limits)
+        if self._watcher is None:
+            return _targets(self._plan, inputs, self._state, self._arenas, self._limits)
+        self._watcher.enter(self.node, self._name, self._iteration)
+        self._iteration += 1
+        results = _targets(self._plan, inputs, self._state, self._arenas, self._limits, watcher=self._watcher)
+        self._watcher.leave()
+        return results

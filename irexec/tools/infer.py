@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,8 @@ from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Prediction, predictions, read_labels
 from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import refused, reshape
+from irexec.tools.trap import TrapReport
+from irexec.tools.trapped_run import TrapOptions, run_with_trap
 
 _WARNINGS_SHOWN = 10
 
@@ -47,6 +49,7 @@ class InferOptions(SessionOptions):
         output: the .npz or .png to write.
         dump_folder: the folder to write every tensor to.
         reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
+        trap: what stops the run, and what is recorded of it; None for a run as it is.
         topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
     """
 
@@ -60,6 +63,7 @@ class InferOptions(SessionOptions):
     reference: str | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
+    trap: TrapOptions | None = None
     topk: int | None = None
     class_axis: int | None = None
     labels: str | None = None
@@ -93,12 +97,19 @@ class InferReport:
         predictions: the most probable classes; None if not asked for.
         comparison: the agreement with the reference; None if there is none.
         dumped: how many tensors were written to the dump folder; None if none were to be.
+        trap: what a trap has found; None without. Where it has stopped the run there is nothing else.
     """
 
     tensors: Mapping[str, np.ndarray]
     predictions: tuple[Prediction, ...] | None = None
     comparison: Assertion | None = None
     dumped: int | None = None
+    trap: TrapReport | None = None
+
+    @property
+    def is_trapped(self) -> bool:
+        """Whether a trap has stopped the run."""
+        return self.trap is not None and self.trap.trap is not None
 
     def __repr__(self) -> str:
         agreement = "" if self.comparison is None else f", {'agrees' if self.comparison.agrees else 'differs'}"
@@ -185,8 +196,16 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     _warn(model, compiled, messages)
     memory = MemoryLimit(options.max_memory)
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
-    arrays = dict(zip(wanted.values, compiled.values(inputs, wanted.values, timeout=options.timeout), strict=True))
-    report = _report(wanted, arrays, labels, options)
+    trapped: TrapReport | None = None
+    if options.trap is None:
+        found = compiled.values(inputs, wanted.values, timeout=options.timeout)
+    else:
+        read = _files_read(path, sources, options) | external_files(model)
+        trapped, found = run_with_trap(compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout)
+        if trapped.trap is not None:
+            return InferReport({}, trap=trapped)
+    arrays = dict(zip(wanted.values, found, strict=True))
+    report = replace(_report(wanted, arrays, labels, options), trap=trapped)
     if options.output is not None:
         write_results(options.output, report.tensors, options.image, messages.note)
     if options.dump_folder is not None:

@@ -73,6 +73,10 @@ ROWS = (
     Row("infer {digits}/classifier.xml -i random --all --topk 2 --labels {digits}/labels.txt"),
     Row("infer {digits}/classifier.xml -i random --assert {tmp}/other.npz", 1),
     Row("infer {tmp}/not_finite.xml -i {tmp}/not_finite.npy"),
+    Row("infer {tmp}/not_finite.xml -i {tmp}/not_finite.npy --trap nan", 1),
+    Row("infer {tmp}/not_finite.xml -i {tmp}/not_finite.npy --trap inf --histogram"),
+    Row("infer {digits}/classifier.xml -i random --trap f16,nan --record-range {tmp}/ranges.json --histogram --bins 3"),
+    Row("infer {data}/openvino/tensor_iterator.xml -i random --trap range={tmp}/narrow.json", 1),
     Row("profile {digits}/classifier.xml --runs 1"),
     Row("profile {digits}/classifier.xml --runs 1 --by layer"),
     Row("profile {digits}/classifier.xml --runs 1 --by type"),
@@ -119,9 +123,11 @@ def _files(folder: Path) -> None:
     (folder / "faulty.bin").write_bytes(data)
     np.savez(folder / "other.npz", probabilities=np.zeros((1, 10), np.float32), nothing=np.zeros(1))
     (folder / "not_finite.xml").write_text(_NOT_FINITE, "utf-8")
+    (folder / "narrow.json").write_text(json.dumps(_NARROW), "utf-8")
     np.save(folder / "not_finite.npy", np.array([np.inf, np.nan, 1], np.float32))
 
 
+_NARROW = {"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"TensorIterator_243/body/Add_236": [100, 101]}}
 _NOT_FINITE = """<net name="m" version="11"><layers>
 <layer id="0" name="x" type="Parameter" version="opset1"><data shape="3" element_type="f32"/><output><port id="0" precision="FP32"><dim>3</dim></port></output></layer>
 <layer id="1" name="y" type="Result" version="opset1"><input><port id="0" precision="FP32"><dim>3</dim></port></input></layer>

@@ -1,0 +1,48 @@
+"""Runs in which every tensor can be looked at when it is computed, also those in bodies, and what it was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irexec.backend.threads import one_blas_thread
+from irexec.compile.plan import Compilation, plan
+from irexec.ir.graph import Value
+from irexec.reference.limits import limited
+from irexec.runtime.arenas import Arenas
+from irexec.runtime.execute import Watcher, run
+from irexec.runtime.inputs import Inputs, bind_inputs
+from irexec.runtime.limits import RunLimits
+from irexec.runtime.session import CompiledModel
+
+
+def watched_values(
+    compiled: CompiledModel, inputs: Inputs, values: Sequence[Value], watcher: Watcher, *, timeout: float | None = None
+) -> list[np.ndarray]:
+    """Run with every layer as a step of its own, and return the arrays of values of the graph.
+
+    No layers are fused and nothing is folded, but fast kernels run unless the model was compiled with ``optimize=False``. Tensors are
+    released when they are not needed any more, as in any run. The state of variables is that before the first run, and is not kept.
+
+    Args:
+        compiled: the model.
+        inputs, timeout: as for ``CompiledModel.run``.
+        values: of the graph itself.
+        watcher: is told of every layer; ``step.node`` is one of ``compiled.model``. What it raises ends the run.
+
+    Raises:
+        InputError: a value is not of this graph, or the inputs are wrong.
+        NodeError: a kernel refuses its inputs.
+        RunTimeoutError: the run takes longer than ``timeout``.
+    """
+    arrays = bind_inputs(compiled.inputs, inputs)
+    targets = tuple(map(compiled._own, values))
+    memory = compiled._memory
+    kernels = False if compiled.optimize is False else ()
+    compilation = Compilation(memory, optimize=kernels, threads=compiled.threads, unpack=False, observed=True)
+    inference = compiled._infer(tuple(array.shape for array in arrays))
+    with one_blas_thread(), limited(memory):
+        planned = plan(compiled.model, inference, targets, compilation)
+    with one_blas_thread():
+        return run(planned, arrays, {}, Arenas(memory), None, RunLimits(memory, timeout), watcher)
