@@ -15,7 +15,7 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.tools.agreement import METRICS, Metric
-from irexec.tools.compare import CompareOptions, Comparison, Divergence, Layer, Suspect, TensorRow
+from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
 from irexec.tools.compare import compare as compare_models
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.runtimes import RUNTIMES
@@ -172,15 +172,15 @@ def _decibels(row: TensorRow) -> str | None:
 def _show_divergence(first: Divergence, found: Comparison) -> None:
     row = first.row
     where = "".join([f", run {row.run}" if row.run > 1 else "", *(f", iteration {i}" for i in row.iteration)])
-    _say(f"first divergence: {_layer(row.b)}{where}")
+    _say(f"first divergence: {row.b}{where}")
     _say(row.agreement.message, "  ")
     for text in _reasons(first.suspect):
         _say(text, "  ")
     if row.a is not None and row.a.name != row.b.name:
-        _say(f"in A it is {_layer(row.a)}, matched by {row.how}", "  ")
+        _say(f"in A it is {row.a}, matched by {row.how}", "  ")
     _show_between(first)
     if first.begins is not None:
-        _say(f"within the tolerance, values differ from {_layer(first.begins)} on", "  ")
+        _say(f"within the tolerance, values differ from {first.begins} on", "  ")
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
         title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
@@ -191,7 +191,7 @@ def _show_between(first: Divergence) -> None:
     """The layers in front that are not compared: what differs in them, and the names of the others."""
     told = [suspect for suspect in first.between if _differences(suspect)]
     for suspect in told[:_NAMES]:
-        _say(f"in front of it, and not compared: {_layer(suspect.layer)}", "  ")
+        _say(f"in front of it, and not compared: {suspect.layer}", "  ")
         for text in _differences(suspect):
             _say(text, "    ")
     others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in told[:_NAMES]]
@@ -219,11 +219,6 @@ def _say(text: str, indent: str = "") -> None:
     render.line(first)
     if rest:
         render.lines(render.fill(" ".join(rest).split(), f"{indent}  "))
-
-
-def _layer(layer: Layer) -> str:
-    line = f", line {layer.line}" if layer.line is not None else ""
-    return f"{layer.name!r} ({layer.type}, layer {layer.id}{line})"
 
 
 def _ending(found: Comparison) -> Iterator[str]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import functools
 import importlib.util
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import onnx
 
 import irexec
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.runtimes import Worker, open_runtime
 from tests.compare_sweep import onnx_networks
 from tests.compare_sweep.ir import Count, Network, drawn, index_of, place_of
 from tests.compare_sweep.report import print_line
@@ -22,6 +26,13 @@ from tests.compare_sweep.truth import Place, first_layers, record
 def runtime() -> str:
     """What runs the .onnx."""
     return "onnxruntime" if importlib.util.find_spec("onnxruntime") else "onnx"
+
+
+@functools.cache
+def _worker() -> Worker:
+    worker = Worker("onnxruntime")
+    atexit.register(worker.close)
+    return worker
 
 
 class OnnxNetwork(Network):
@@ -60,7 +71,9 @@ def trial(network: OnnxNetwork, rng: np.random.Generator, count: Count) -> None:
         return trial(network, rng, count)
     readers = {i for i, node in enumerate(nodes) if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)}
     own = {change.layer} | (readers if nodes[change.layer].type == "Constant" else set())
-    found = compare(network.path, change.model, network.runs, CompareOptions(a_runtime=runtime()))
+    # One process of the runtime for all trials.
+    with mock.patch("irexec.tools.compare.run.open_runtime", functools.partial(open_runtime, worker=_worker())):
+        found = compare(network.path, change.model, network.runs, CompareOptions(a_runtime=runtime()))
     named = None if found.first is None else index_of(found, change.model, nodes)
     if named not in right or found.first is None:
         wanted = ", ".join(f"{nodes[i].name} ({nodes[i].type})" for i in sorted(right))

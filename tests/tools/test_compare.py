@@ -314,3 +314,113 @@ def test_a_branch_that_is_not_taken_is_listed() -> None:
     found = compare(a, b)
     assert found.agrees
     assert {one.reason for one in found.uncompared} == {"its body does not run with these inputs"}
+
+
+def test_batches_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = compare(chain(), chain(w2=changed(W2)))
+    parts: list[float] = []
+    monkeypatch.setattr("irexec.tools.compare.run._BUDGET", 1)
+    apart = compare(chain(), chain(w2=changed(W2)), advance=parts.append)
+    assert apart.rows == whole.rows
+    assert len(parts) > 2 * len(whole.rows)
+    assert sum(parts) <= 1 + 1e-9
+
+
+def test_an_input_of_another_type_and_name() -> None:
+    def model(element: str, name: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter(element, (4, 6), name)
+        x = x if element == "f32" else builder.emit("Convert", x, destination_type="f32", name="wide")
+        builder.result(builder.emit("MatMul", x, builder.constant(W1, name="w"), name="y"))
+        return builder.model()
+
+    found = compare(model("f32", "x"), model("f16", "image"))
+    assert [row.b.name for row in found.rows] == ["y"]
+    assert found.inputs == {"image": (4, 6)}
+    assert found.rows[0].agreement.largest > 0
+
+
+def test_a_rewired_layer() -> None:
+    """The tensor that arrives is right by itself, and another one than in A."""
+
+    def model(swapped: bool) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        values = [builder.emit(kind, x, name=name) for kind, name in (("Exp", "one"), ("Sin", "two"), ("Cos", "three"))]
+        used = values[1] if swapped else values[0]
+        y = builder.emit("Subtract", used, values[2], name="y")
+        builder.result(builder.emit("Concat", y, *values, axis=1, name="all"))
+        return builder.model()
+
+    found = compare(model(False), model(True))
+    assert found.first is not None and found.first.row.b.name == "y"
+    assert found.first.suspect.inputs[0].message == "A reads 'one' here"
+    assert found.first.inputs_agree is False
+
+
+def test_nan_and_infinities_are_equal() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (3,), "x")
+        builder.result(builder.emit("Log", x, name="log"))
+        return builder.model()
+
+    x = np.array([-1, 0, 1], np.float32)
+    assert compare(model(), model(), {"x": x}, CompareOptions(a_runtime="reference")).agrees
+
+
+def test_where_values_begin_to_differ() -> None:
+    """A difference within the tolerance that a later layer makes larger."""
+
+    def model(offset: float) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4,), "x")
+        y = builder.emit("Add", x, np.float32(offset), name="begin")
+        y = builder.emit("Multiply", y, np.float32(1), name="pass")
+        y = builder.emit("Subtract", y, np.array([1, 2, 3, 4], np.float32), name="cancel")
+        builder.result(y)
+        return builder.model()
+
+    x = np.array([1, 2, 3, 4], np.float32) + np.float32(0.01)
+    found = compare(model(0), model(1e-5), {"x": x})
+    assert found.first is not None and found.first.row.b.name == "cancel"
+    assert found.first.begins is not None and found.first.begins.name == "begin"
+
+
+def test_inputs_for_several_runs() -> None:
+    runs = [{"x": np.full((4, 6), value, np.float32)} for value in (1, 2, 3)]
+    assert compare(chain(), chain(), runs).runs == 3
+    with pytest.raises(InputError, match="inputs are given for 3 runs, and runs is 2"):
+        compare(chain(), chain(), runs, CompareOptions(runs=2))
+
+
+def test_a_quantised_model_is_compared_by_its_noise() -> None:
+    def model(levels: int | None) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        low, high = np.float32(0), np.float32(1)
+        y = x if levels is None else builder.emit("FakeQuantize", x, low, high, low, high, levels=levels, name="fq")
+        builder.result(builder.emit("MatMul", y, builder.constant(W1, name="w"), name="y"))
+        return builder.model()
+
+    found = compare(model(None), model(256))
+    assert found.agrees and found.tolerance == "SNR >= 20 dB"
+    found = compare(model(None), model(3))
+    assert found.first is not None and found.first.row.b.name == "y"
+    assert [suspect.layer.name for suspect in found.first.between] == ["fq"]
+
+
+STAND_IN = """
+import os
+__version__ = "1"
+class Core:
+    def read_model(self, *files):
+        os._exit(9)
+"""
+
+
+def test_a_runtime_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "openvino.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(irexec.EngineError, match="the process of openvino ended with exit code 9"):
+        compare(chain(), options=CompareOptions(b_runtime="openvino"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irexec.html import Record
+from irexec.html import ROWS, Column, Html, Record, definitions, display, element, joined, record, records, sections, table
 from irexec.tools.agreement import Agreement
 
 
@@ -26,6 +26,11 @@ class Layer(Record):
     id: int
     line: int | None
     tensor: str
+
+    def __str__(self) -> str:
+        """With its type, id and line."""
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{self.name!r} ({self.type}, layer {self.id}{line})"
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,14 @@ class Comparison(Record):
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
         return f"<Comparison of {self.a} and {self.b}: {len(self.rows)} tensors, {said}>"
 
+    def _repr_html_(self) -> str:
+        first = None if self.first is None else element("p", f"first divergence: {self.first.row.b} {self.first.row.agreement.message}")
+        known = None if self.first is None else record(self.first.suspect)
+        rest = records(self.uncompared) if self.uncompared else joined()
+        found = {"a": self.a, "b": self.b, "tolerance": self.tolerance, "tensors": len(self.rows), "differ": len(self.differing)}
+        parts = sections(("tensors", _rows_table(self.rows)), ("results", _rows_table(self.results)), ("not compared", rest))
+        return display("comparison", definitions(found), [element("p", note) for note in self.notes], first, known, parts)
+
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         from dataclasses import asdict
@@ -185,3 +198,15 @@ class Comparison(Record):
         if self.first is not None:
             found["first"]["inputs_agree"] = self.first.inputs_agree
         return {"agrees": self.agrees, **found}
+
+
+def _rows_table(rows: Sequence[TensorRow]) -> Html:
+    """Tensors with their differences."""
+    columns = ["tensor", "layer type", "", *(Column(title, is_number=True) for title in ("largest", "relative", "SNR"))]
+    return table(columns, (_cells(row) for row in rows), limit=ROWS)
+
+
+def _cells(row: TensorRow) -> list[str]:
+    found = row.agreement
+    figures = ("" if value is None else f"{value:.4g}" for value in (found.largest, found.relative, found.snr))
+    return [row.b.tensor, row.b.type, "agrees" if found.agrees else "differs", *figures]

@@ -36,6 +36,8 @@ from irexec.tools.shapes import refused, reshape
 Advance = Callable[[float], None]
 """Called with each part of the work that is done, as a fraction of it."""
 
+_PART = 0.7
+"""How much of the work it is to compare the tensors outside of bodies; the rest are those inside and the results."""
 _BUDGET = 1 << 30
 """Bytes of tensors that both sides give at once, unless there is less memory."""
 _UNKNOWN = 1 << 20
@@ -152,12 +154,12 @@ class _Comparing:
         isolated = Isolated(self.b, self.pairs, self.options, self.run_a.gives) if self.options.isolate and self.run_a else None
         tensors = isolated.chosen(tensors, uncompared) if isolated else tensors
         for batch in self._batches(tensors, b_facts):
-            self._add(batch, rows, uncompared, isolated)
-            self._advance(len(batch) / len(tensors))
+            self._add(batch, rows, uncompared, isolated, _PART / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
         if not isolated:
             add_inner(self, rows, uncompared, a_facts, b_facts)
+        self._advance((1 - _PART) / 2)
         rows.sort()
         results = () if isolated else self._results(rows)
         first, independent = describe_first(rows, self)
@@ -259,15 +261,17 @@ class _Comparing:
         if batch:
             yield batch
 
-    def _add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], isolated: Isolated | None) -> None:
-        """Compare some tensors."""
+    def _add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], isolated: Isolated | None, part: float) -> None:
+        """Compare some tensors; each is ``part`` of the work."""
         needed = [pair.a for pair in batch if isinstance(pair.a, Value)]
         needed += isolated.needed(batch) if isolated else []
         of_a = self.observed_a(needed)
+        self._advance(part * len(batch) / 2)
         if isolated:
             of_b = isolated.observed(batch, of_a, self.options.b_runtime, self.runs)
         else:
             of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
+        self._advance(part * len(batch) / 2)
         self._errors += [*of_a.errors, *of_b.errors]
         for pair in batch:
             a = self.arrays_of_a(pair, of_a)
