@@ -33,6 +33,7 @@ class RuntimeCheck(Check):
     def __init__(self, name: str, *, rtol: float | None = None, atol: float | None = None, timeout: float | None = None) -> None:
         require_runtime(name)
         self.name, self.rtol, self.atol, self.timeout = name, rtol, atol, timeout
+        self._is_first = True
         self._worker = Worker(name, timeout) if name == "openvino" else None
 
     @property
@@ -46,7 +47,14 @@ class RuntimeCheck(Check):
         if not values:
             return None
         ours = self._ours(candidate)
-        theirs = self._theirs(candidate, values)
+        try:
+            theirs = self._theirs(candidate, values)
+        except InputError:
+            # An input of a part may be of a type that the runtime cannot be given.
+            if self._is_first:
+                raise
+            return None
+        self._is_first = False
         if isinstance(theirs, Failure):
             # Where a runtime of the same shape rules refuses what irexec refuses, they agree.
             return None if isinstance(ours, Failure) and self.name == "reference" else theirs
