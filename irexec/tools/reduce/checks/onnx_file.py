@@ -65,7 +65,9 @@ class OnnxFileCheck(Check):
             return None
         for port in candidate.model.outputs:
             if port.name in candidate.expected:
-                found = difference(port, results[port.name], candidate.expected[port.name], self.name, self.rtol, self.atol)
+                found = difference(
+                    port.name, port.element, results[port.name], candidate.expected[port.name], self.name, self.rtol, self.atol
+                )
                 if found is not None:
                     return found
         return None

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irexec.analysis.model import Port
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Value
 from irexec.runtime.session import CompiledModel
@@ -46,7 +47,7 @@ class RuntimeCheck(Check):
         values = [source for node in candidate.model.results for source in node.inputs[:1] if source is not None]
         if not values:
             return None
-        ours = self._ours(candidate)
+        ours = self._ours(candidate, values)
         try:
             theirs = self._theirs(candidate, values)
         except InputError:
@@ -60,9 +61,13 @@ class RuntimeCheck(Check):
             return None if isinstance(ours, Failure) and self.name == "reference" else theirs
         if ours is None or isinstance(ours, Failure):
             return ours
-        ports = candidate.model.outputs
-        found = (difference(port, a, b, self.name, self.rtol, self.atol) for port, a, b in zip(ports, ours, theirs, strict=True))
-        return next((failure for failure in found if failure is not None), None)
+        facts = infer_shapes(candidate.model, tolerant=True).facts
+        names = [port.name for port in candidate.model.outputs if port.node.inputs and port.node.inputs[0] is not None]
+        for name, value, a, b in zip(names, values, ours, theirs, strict=True):
+            found = difference(name, facts[value].element, a, b, self.name, self.rtol, self.atol)
+            if found is not None:
+                return found
+        return None
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
@@ -75,11 +80,10 @@ class RuntimeCheck(Check):
         if self._worker is not None:
             self._worker.close()
 
-    def _ours(self, candidate: Candidate) -> list[np.ndarray] | Failure | None:
-        """The results of irexec, or how it refuses the candidate; None where it takes too long."""
+    def _ours(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure | None:
+        """What irexec gives for the values, or how it refuses the candidate; None where it takes too long."""
         try:
-            compiled = CompiledModel(candidate.model)
-            return list(compiled.session().run(candidate.inputs, timeout=self.timeout).values())
+            return CompiledModel(candidate.model).session().values(candidate.inputs, values, timeout=self.timeout)
         except RunTimeoutError:
             return None
         except (IrexecError, MemoryError) as error:
@@ -103,15 +107,17 @@ class RuntimeCheck(Check):
             return Failure(f"{self.name} refuses: {essence(reason)}", f"{self.name} refuses the model: {error}")
 
 
-def difference(port: Port, ours: np.ndarray, theirs: np.ndarray, name: str, rtol: float | None, atol: float | None) -> Failure | None:
-    """How a result of irexec differs from that of the runtime ``name``; None if it does not."""
-    usual = RTOL.get(str(port.element), RTOL["f32"]) if rtol is None else rtol
+def difference(
+    result: str, element: Element | None, ours: np.ndarray, theirs: np.ndarray, runtime: str, rtol: float | None, atol: float | None
+) -> Failure | None:
+    """How a result of irexec differs from that of a runtime; None if it does not."""
+    usual = RTOL.get(str(element), RTOL["f32"]) if rtol is None else rtol
     tolerance = Tolerance(rtol=usual, atol=usual if atol is None else atol, scaled=atol is None)
-    found = agreement_of(port.name, theirs, ours, tolerance, "irexec")
+    found = agreement_of(result, theirs, ours, tolerance, "irexec")
     if found.agrees:
         return None
     kind = "shapes differ" if ours.shape != theirs.shape else "values differ"
-    return Failure(kind, f"result {port.name!r} of {name}: {found.message}")
+    return Failure(kind, f"result {result!r} of {runtime}: {found.message}")
 
 
 _NAMED = (
