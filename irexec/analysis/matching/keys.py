@@ -26,7 +26,7 @@ class SideKeys:
         definition: type and attributes.
         contents: these, the bytes of a constant and the layers of bodies.
         up: all that the layer is computed from.
-        inner: 0; NO_KEY for a Parameter, of which ``up`` says next to nothing.
+        inner: 0; NO_KEY for a Parameter, and for what only constants are computed into: ``up`` says next to nothing of where they are.
         read: 0; NO_KEY for a layer that none reads, such as a Result, of which ``down`` says nothing.
         down: all that is computed from it.
         computed: 0; NO_KEY for a constant.
@@ -65,7 +65,7 @@ def keys_of(side: Side, numbers: Numbers) -> SideKeys:
         definition=definition,
         contents=contents,
         up=_up(side, contents, numbers),
-        inner=[NO_KEY if node.type == "Parameter" else 0 for node in side.nodes],
+        inner=_inner(side),
         read=[0 if uses else NO_KEY for uses in side.uses],
         down=_down(side, types, definition, numbers),
         computed=[NO_KEY if node.constant is not None else 0 for node in side.nodes],
@@ -88,6 +88,15 @@ def _weights(side: Side, i: int, contents: Keys, numbers: Numbers) -> int:
 def _tensors(node: Node, numbers: Numbers) -> int:
     names = tuple(tuple(value.names) for value in node.outputs)
     return numbers(("tensors", node.type, names)) if any(names) else NO_KEY
+
+
+def _inner(side: Side) -> Keys:
+    found = [NO_KEY] * len(side.nodes)
+    for i in side.order:
+        read = [source[0] for source in side.sources[i] if source is not None]
+        if any(found[k] != NO_KEY or side.nodes[k].type == "Parameter" for k in read):
+            found[i] = 0
+    return found
 
 
 def _up(side: Side, contents: Keys, numbers: Numbers) -> Keys:
