@@ -79,6 +79,8 @@ def diff(
             models.append(read_model(path, weights_path, mmap=mmap, progress=advance))
     with progress_bar("comparing", 1) as advance:
         found = find_differences(models[0], models[1], ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
+    if found.unread:
+        render.warning_line(f"the values of {found.unread} constants cannot be read: only their types and shapes are compared")
     if as_json:
         render.as_json(found.as_dict())
     else:

@@ -123,8 +123,26 @@ def test_onnx_and_its_conversion(capsys: Capture) -> None:
 
 def test_a_damaged_file_is_compared(capsys: Capture) -> None:
     lines = _shown(capsys, A, DIGITS / "damaged.xml")
+    assert "- bytes: in the file" in lines
     assert "+ bytes: has 5120 bytes, f64[128,10] takes 10240" in lines
     assert "- input 1: 1 conv0.w" in lines
+
+
+def test_without_weights_there_is_a_warning(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.xml").write_bytes(A.read_bytes())
+    assert run(["diff", str(tmp_path / "a.xml"), str(tmp_path / "a.xml")]) == 0
+    assert "warning: the values of 7 constants cannot be read" in capsys.readouterr().err
+    lines = _shown(capsys, A, tmp_path / "a.xml")
+    assert lines[2:] == [
+        "@@ 7 x Const @@",
+        "      1 conv0.w",
+        "      3 conv0.b_1",
+        "      7 conv3.w",
+        "      ... and 4 more",
+        "- bytes: in the file",
+        "+ bytes: not in the file",
+        "7 layers changed",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from irexec.tools.diff.edges import edge_changes, source_text
 from irexec.tools.diff.facts import fact_text, facts_differ, output_changes
 from irexec.tools.diff.own import own_changes
 from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
-from irexec.tools.diff.values import ReadAs, constant_changes, value_change
+from irexec.tools.diff.values import ReadAs, constant_changes, is_damaged, value_change
 
 _ROOTS = 4
 _PASSED = 8
@@ -34,7 +34,7 @@ class Found:
 
     Attributes:
         advance: called with the bytes of constants that were compared.
-        model, layers, following: as in Diff.
+        model, layers, following, unread: as in Diff.
         places: for each of ``layers`` where it comes in the order of A, that of bodies behind that of their layer.
     """
 
@@ -43,6 +43,7 @@ class Found:
     layers: list[LayerDiff] = field(default_factory=list)
     following: list[Following] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    unread: int = 0
 
     def add(self, layer: LayerDiff, place: Place) -> int:
         """Take in a layer; its position."""
@@ -165,6 +166,7 @@ class GraphDiff:
         if pair.a.constant is None or pair.b.constant is None:
             return
         yield from constant_changes(pair.a.constant, pair.b.constant)
+        self._found.unread += is_damaged(pair.a.constant) or is_damaged(pair.b.constant)
         values = value_change(pair.a, pair.b, self._read_as(pair), self._found.advance)
         if values is not None:
             yield Change("values", "values", None, None, values)

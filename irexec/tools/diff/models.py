@@ -42,7 +42,8 @@ def diff(a: Model, b: Model, *, ignore: Collection[str] = (), progress: Callable
         GraphDiff(found, match_graphs(a, b)).run()
         found.sort()
     counts = (sum(1 for _ in a.walk()), sum(1 for _ in b.walk()))
-    return without(Diff(_title(a), _title(b), counts, tuple(found.model), tuple(found.layers), tuple(found.following)), ignore)
+    everything = Diff(_title(a), _title(b), counts, tuple(found.model), tuple(found.layers), tuple(found.following), unread=found.unread)
+    return without(everything, ignore)
 
 
 def _of_model(a: Model, b: Model) -> list[Change]:

@@ -164,6 +164,7 @@ class Diff:
         layers: layers that were added, removed, changed or renamed.
         following: shapes and types that follow from these.
         ignored: the kinds of changes that are left out.
+        unread: how many constants were not compared by their values since these cannot be read.
     """
 
     a: str
@@ -173,6 +174,7 @@ class Diff:
     layers: tuple[LayerDiff, ...]
     following: tuple[Following, ...]
     ignored: tuple[str, ...] = ()
+    unread: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -189,7 +191,12 @@ class Diff:
         """The diff as the JSON format has it."""
         layers = [{"status": layer.status, **asdict(layer)} for layer in self.layers]
         document: dict[str, Any] = {"a": self.a, "b": self.b, "equal": self.is_empty, "layer_counts": list(self.layer_counts)}
-        document |= {"counts": self.counts, "ignored": list(self.ignored), "model": [asdict(change) for change in self.model]}
+        document |= {
+            "counts": self.counts,
+            "ignored": list(self.ignored),
+            "unread": self.unread,
+            "model": [asdict(change) for change in self.model],
+        }
         return document | {"layers": layers, "following": [asdict(each) for each in self.following]}
 
     def summary(self) -> str:

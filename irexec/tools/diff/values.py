@@ -47,10 +47,9 @@ def constant_changes(a: Constant, b: Constant) -> Iterator[Change]:
 
 
 def _damage(a: Constant, b: Constant) -> Iterator[Change]:
-    problems = [size_problem(each) or ("" if each.is_readable else "the bytes are not in the file") for each in (a, b)]
+    problems = [size_problem(each) or ("" if each.is_readable else "not in the file") for each in (a, b)]
     if problems[0] != problems[1]:
-        texts = [problem or f"{each.size} bytes" for problem, each in zip(problems, (a, b), strict=True)]
-        yield Change("values", "bytes", texts[0], texts[1])
+        yield Change("values", "bytes", problems[0] or "in the file", problems[1] or "in the file")
 
 
 def is_damaged(constant: Constant) -> bool:
