@@ -16,6 +16,8 @@ class Graph {
       for (const key of ["n", "t", "v", "p", "r"]) layer[key] = layer[key] || "";
     });
     this.frames.forEach((frame, i) => { frame.index = i; });
+    // Whether it is a part of a model, whose boxes have ends of lines to the rest of it.
+    this.isCut = this.layers.some((layer) => layer.b.length || layer.z.length);
     this.home = new Map();
     this.frameOf = new Map();
     for (const frame of this.frames) {

@@ -67,13 +67,15 @@ class Page {
     this.paint();
   }
 
-  // At first all of the width is seen, as long as texts are readable, from the top on.
+  // At first all of the width is seen, as long as texts are readable, from the top on; of a wider graph the part with the most boxes.
   begin() {
     if (!this.width || !this.height) return;
     const fit = this.fitScale();
     const scale = Math.min(1, Math.max(fit, Math.min(0.8, (this.width - 16) / this.placed.width), READABLE));
-    const first = this.placed.boxes.reduce((best, box) => (!best || box.y < best.y ? box : best), null);
-    const centre = this.placed.width * scale <= this.width || !first ? this.placed.width / 2 : first.x + first.w / 2;
+    const high = this.placed.boxes.filter((box) => box.y < this.height / scale).slice(0, 500), reach = this.width / scale / 2 - WIDTH / 2;
+    const near = (x) => high.filter((box) => Math.abs(box.x + WIDTH / 2 - x) <= reach).length;
+    const [most] = high.map((box) => box.x + WIDTH / 2).map((x) => [near(x), x]).sort((a, b) => b[0] - a[0]);
+    const centre = this.placed.width * scale <= this.width || !most ? this.placed.width / 2 : most[1];
     const y = this.placed.height * scale <= this.height ? this.placed.height / 2 : this.height / scale / 2;
     this.view = { scale, x: centre - this.width / scale / 2, y: y - this.height / scale / 2 };
     this.draw();

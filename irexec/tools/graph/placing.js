@@ -1,7 +1,7 @@
 // Where boxes and lines go: the same as irexec/tools/graph/placing.py, computed again whenever a frame is folded or unfolded.
 // Columns and rows come from the document; here they become pixels, with boxes as large as what is in them.
 
-const WIDTH = 172, GAP_X = 28, GAP_Y = 40, LANE = 22, PAD = 14, HEAD = 24;
+const WIDTH = 172, GAP_X = 28, GAP_Y = 40, LANE = 22, PAD = 14, HEAD = 24, CUT = 30;
 
 class Columns {
   // Positions of columns: stretched where boxes are wide, narrow where there are only lines.
@@ -122,9 +122,10 @@ function place(graph) {
     if (i === 0 || graph.isUnfolded(i)) inner.set(i, new Places(graph, graph.frames[i], inner));
   }
   const placed = { boxes: [], frames: [], lines: [], byItem: new Map() };
-  inner.get(0).put(placed, PAD, PAD, inner, 0);
-  placed.width = inner.get(0).width + 2 * PAD;
-  placed.height = inner.get(0).height + 2 * PAD;
+  const margin = graph.isCut ? CUT : PAD;
+  inner.get(0).put(placed, margin, margin, inner, 0);
+  placed.width = inner.get(0).width + 2 * margin;
+  placed.height = inner.get(0).height + 2 * margin;
   placed.bands = intoBands(placed);
   return placed;
 }

@@ -19,6 +19,8 @@ _LANE = 22.0
 """Pixels of a column in which there are lines but no box."""
 PAD, HEAD = 14.0, 24.0
 """Pixels between a frame and what is in it, and of its title."""
+_CUT = 30.0
+"""Pixels around a part of a model, whose boxes have ends of lines to the rest of it."""
 
 Point = tuple[float, float]
 
@@ -72,11 +74,12 @@ def place(drawing: Drawing) -> Placed:
     for frame in reversed(drawing.frames):
         if frame.index == 0 or not frame.folded:
             sizes[frame.index] = _Places(drawing, frame, lay_out(frame), sizes)
-    waiting = [(0, PAD, PAD)]
+    margin = _CUT if drawing.cut else PAD
+    waiting = [(0, margin, margin)]
     while waiting:
         index, x, y = waiting.pop()
         waiting += sizes[index].put(placed, x, y, sizes)
-    placed.width, placed.height = sizes[0].width + 2 * PAD, sizes[0].height + 2 * PAD
+    placed.width, placed.height = sizes[0].width + 2 * margin, sizes[0].height + 2 * margin
     return placed
 
 

@@ -6,10 +6,10 @@ import struct
 from typing import Any
 
 from irexec.errors import InputError, UnsupportedError
-from irexec.tools.graph.texts import PNG_SIDE
+from irexec.tools.graph.texts import FONTS, PNG_SIDE
 from irexec.tools.image_files import Notify
 
-_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text x="1" y="15" font-family="sans-serif">MW</text></svg>'
+_PROBE = f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text x="1" y="15" font-family="{FONTS}">MW</text></svg>'
 _EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'
 
 
@@ -45,7 +45,7 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
         notify(f"the image is {largest:.2g} times as large as the graph: no side has more than {PNG_SIDE:,} pixels; an .svg has no limit")
     try:
         if resvg.svg_to_bytes(svg_string=_PROBE) == resvg.svg_to_bytes(svg_string=_EMPTY):
-            notify("no font is installed: the image has no texts")
+            notify(f"none of the fonts {FONTS} is installed: the image has no texts")
         return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=min(scale, largest)))
     except ValueError as error:
         raise InputError(f"the image cannot be made: {error}") from None

@@ -13,9 +13,8 @@ from irexec.tools.graph.boxes import TEXT, TITLE, WIDTH, Box
 from irexec.tools.graph.drawing import Drawing, Layer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.placing import Placed, PlacedBox, PlacedLine, Point, place
-from irexec.tools.graph.texts import fitted, width
+from irexec.tools.graph.texts import FONTS, fitted, width
 
-_FONT = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
 _FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
 _SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
@@ -35,20 +34,24 @@ def svg(drawing: Drawing) -> str:
 def svg_and_size(drawing: Drawing) -> tuple[str, tuple[float, float]]:
     """The document, and its width and height in pixels; raises as ``svg``."""
     placed = place(drawing)
-    legend, legend_height = _legend(drawing, placed.width)
-    width, height = max(placed.width, 200.0), placed.height + legend_height
+    labels = list(_labels(drawing, placed.lines))
+    right = max((x + width(text, _LABEL_SIZE) for text, x, _ in labels), default=0.0)
+    across = max(placed.width, right + 4, 200.0)
+    legend, legend_height = _legend(drawing, across)
+    height = placed.height + legend_height
     name = drawing.name or "model"
     content: list[object] = [
         element("title", cut(name, _LONGEST_TITLE)),
-        element("rect", width=_n(width), height=_n(height), fill="#ffffff"),
+        element("rect", width=_n(across), height=_n(height), fill="#ffffff"),
         element("g", [(Html("\n"), part) for part in _parts(drawing, placed)]),
+        element("g", [(Html("\n"), _label(text, x, y)) for text, x, y in labels]),
         element("g", legend, transform=f"translate(0 {_n(placed.height)})"),
     ]
     root = element(
-        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(width), height=_n(height), viewBox=f"0 0 {_n(width)} {_n(height)}",
-        font_family=_FONT, font_size=_n(TEXT), role="img",
+        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(across), height=_n(height), viewBox=f"0 0 {_n(across)} {_n(height)}",
+        font_family=FONTS, font_size=_n(TEXT), role="img",
     )  # fmt: skip
-    return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (width, height)
+    return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (across, height)
 
 
 def _valid(text: str) -> str:
@@ -57,14 +60,13 @@ def _valid(text: str) -> str:
 
 
 def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
-    """Unfolded frames at the back, then lines, boxes, and the labels of the lines."""
+    """Unfolded frames at the back, then lines and boxes."""
     frames = [one for one in placed.boxes if one.box is None]
     boxes = [one for one in placed.boxes if one.box is not None]
     yield from (_frame(drawing, one) for one in frames)
     yield from _lines(placed.lines)
     yield from (_box(drawing, one, one.box) for one in boxes if one.box is not None)
     yield from _cut_ends(drawing, boxes)
-    yield from _labels(drawing, placed.lines)
 
 
 def _frame(drawing: Drawing, one: PlacedBox) -> Html:
@@ -163,8 +165,8 @@ def path(points: Sequence[Point]) -> str:
     return "".join(parts)
 
 
-def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[Html]:
-    """The type and shape of each tensor, once: below the box that it leaves, or above those that it reaches where several leave."""
+def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str, float, float]]:
+    """Types and shapes, and where they are: below the box that a tensor leaves, or, where several do, above those that it reaches."""
     outputs: dict[int | None, set[tuple[int, int]]] = {}
     # What leaves an unfolded frame has its label where it leaves the layer in it.
     listed = [
@@ -179,7 +181,7 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[Html]:
         x, y = line.points[-1] if at_end else line.points[0]
         if text and ((x, y), line.link.tensor) not in done:
             done.add(((x, y), line.link.tensor))
-            yield _label(fitted(text, _LABEL_SIZE, _LONGEST_LABEL), x + 5, y - 8 if at_end else y + 12)
+            yield fitted(text, _LABEL_SIZE, _LONGEST_LABEL), x + 5, y - 8 if at_end else y + 12
 
 
 def _label(text: str, x: float, y: float) -> Html:

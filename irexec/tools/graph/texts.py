@@ -54,5 +54,8 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
+"""Fonts of images, the first that is installed."""
+
 PNG_SIDE = 16_000
 """Pixels of a side of an image, at most."""
