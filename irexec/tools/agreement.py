@@ -30,7 +30,7 @@ class Tolerance:
             largest magnitude of the reference, is at most the threshold. "cosine": the cosine of the angle between both tensors is
             at least the threshold. "snr": the ratio of the reference's power to that of the difference, in decibels, is at least
             the threshold.
-        rtol, atol: of "max": |x - r| <= atol + rtol * |r|.
+        rtol, atol: of "max": ``|x - r| <= atol + rtol * |r|``.
         threshold: of the other metrics; see THRESHOLDS.
         scaled: ``atol`` is multiplied by the root of the mean square of the reference.
     """
