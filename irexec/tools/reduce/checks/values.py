@@ -54,7 +54,7 @@ class ValuesCheck(Check):
     def command(self, files: Files) -> list[str]:
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
-        return ["irexec", "infer", files.model, *inputs]
+        return ["irexec", "infer", files.model, *inputs, "--trap", ",".join(self.kinds)]
 
 
 def _count(array: np.ndarray, kind: str) -> int:
