@@ -14,6 +14,7 @@ from irexec.cli.inspect_views import histogram_document
 from irexec.cli.inspect_views import show_histograms as show_histograms_below
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
+from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
 from irexec.cli.usage import is_given
@@ -108,8 +109,8 @@ def infer(
         trap=trap_from(options),
         **options,
     )
-    with render.progress(f"running {model}"):
-        report = run_once(model, sources, request, Messages(render.note_line, render.warning_line))
+    with spinner_then_bar(f"running {model}", 1) as advance:
+        report = run_once(model, sources, request, Messages(render.note_line, render.warning_line), advance)
     histograms = [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
     if report.dumped is not None:
         render.remark(f"{request.dump_folder}: {report.dumped} tensors")

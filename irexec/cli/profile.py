@@ -12,6 +12,7 @@ from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, timeout_option
 from irexec.cli.measuring_options import measuring_options
 from irexec.cli.paths import FilePath
+from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
@@ -70,8 +71,8 @@ def profile(
         weights=weights, shapes=by_name, seed=seed, threads=threads, max_memory=max_memory,
         optimize=not no_optimize, mmap=mmap, timeout=timeout, runs=runs, trace=trace,
     )  # fmt: skip
-    with render.progress(f"running {model}"):
-        found = measure(model, sources, options, render.note_line)
+    with spinner_then_bar(f"running {model}", 1) as advance:
+        found = measure(model, sources, options, render.note_line, advance)
     _show(model, found, by or "step", sort, as_json)
 
 

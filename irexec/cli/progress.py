@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
+from irexec.cli.render import progress
 from irexec.cli.streams import showing
 
 DELAY = 1.0
@@ -35,6 +36,21 @@ def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
         return
     with ExitStack() as stack:
         yield _Bar(text, total, unit, stack).advance
+
+
+@contextmanager
+def spinner_then_bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
+    """Show that work goes on, and from the first amount on that is done, after ``DELAY``, a bar as ``progress_bar`` does."""
+    with progress_bar(text, total) as advance, ExitStack() as spinner:
+        spinner.enter_context(progress(text))
+        start = time.monotonic()
+
+        def done(amount: float) -> None:
+            if time.monotonic() - start >= DELAY:
+                spinner.close()
+            advance(amount)
+
+        yield done
 
 
 class _Bar:

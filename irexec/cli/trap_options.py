@@ -55,7 +55,7 @@ def trap_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--trap-ignore", multiple=True, metavar="NAME",
-            help="For --trap: leave out this layer, tensor or input, by name or id; * stands for any text; may be repeated.",
+            help="For --trap: leave out this layer, tensor or input, by name or id, with an asterisk for any text; may be repeated.",
         ),
         click.option(
             "--trap-margin", type=click.FloatRange(0), default=MARGIN, show_default=True,

@@ -116,7 +116,10 @@ def _targets(
             if watcher is not None:
                 arrays = [slots[slot] for slot in step.inputs]
                 runner.run(step, context)
-                watcher.step(step, arrays, [slots[slot] if slot >= 0 else None for slot in step.outputs])
+                outputs = [slots[slot] if slot >= 0 else None for slot in step.outputs]
+                watcher.step(step, arrays, outputs)
+                if observer is not None:
+                    observer(step, outputs, 0.0)
             elif observer is None:
                 runner.run(step, context)
             else:

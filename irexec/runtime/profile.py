@@ -54,6 +54,19 @@ def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Time
     return Times(begins - start, ends - start, done - seconds_of - start, seconds_of)
 
 
+def followed(run_once: Callable[[Observer], None], runs: int, progress: Callable[[float], object]) -> Callable[[Observer], None]:
+    """``run_once`` that tells after each run what part it is of all, those of the warm-up included.
+
+    It is told before the next run begins, and so is not measured with the steps.
+    """
+
+    def run(observer: Observer) -> None:
+        run_once(observer)
+        progress(1 / (runs + WARM_UP))
+
+    return run
+
+
 class _Recorder:
     """The observer of one run."""
 

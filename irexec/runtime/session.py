@@ -34,7 +34,8 @@ from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import OnLayer, observer_of
 from irexec.runtime.outputs import Outputs
 from irexec.runtime.plans import PlanCache
-from irexec.runtime.profile import Profile, describe_profile, measure
+from irexec.runtime.profile import Profile, describe_profile, followed, measure
+from irexec.runtime.run_progress import RunProgress, progress_observer
 from irexec.runtime.variables import VariableStates, variables_of
 from irexec.runtime.weights import WeightsMode, are_unpacked
 
@@ -121,10 +122,16 @@ class CompiledModel:
         return self._session.run(inputs, outputs, allow_cast=allow_cast, on_layer=on_layer, timeout=timeout)
 
     def values(
-        self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False, timeout: float | None = None
+        self,
+        inputs: Inputs,
+        values: Sequence[Value],
+        *,
+        allow_cast: bool = False,
+        timeout: float | None = None,
+        progress: RunProgress | None = None,
     ) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph; see Session.values."""
-        return self._session.values(inputs, values, allow_cast=allow_cast, timeout=timeout)
+        return self._session.values(inputs, values, allow_cast=allow_cast, timeout=timeout, progress=progress)
 
     def input(self, key: str | int = 0) -> Port:
         """The input of a name or position; raises InputError if there is none."""
@@ -156,7 +163,15 @@ class CompiledModel:
         made = self._plans.get((key, None), lambda: self._make(key, None))
         return describe_plan(made, self.model, self._compilation.store)
 
-    def profile(self, inputs: Inputs = None, runs: int = 20, *, allow_cast: bool = False, timeout: float | None = None) -> Profile:
+    def profile(
+        self,
+        inputs: Inputs = None,
+        runs: int = 20,
+        *,
+        allow_cast: bool = False,
+        timeout: float | None = None,
+        progress: RunProgress | None = None,
+    ) -> Profile:
         """Run several times and measure every step; the state of variables is that before the first call, and stays as it is.
 
         Args:
@@ -164,6 +179,7 @@ class CompiledModel:
             runs: how many runs are measured, after two that are not.
             allow_cast: as for a call.
             timeout: seconds that all runs together may take; None for any.
+            progress: called after each run with its part of all of them.
 
         Raises:
             InputError: ``runs`` is not a whole number of at least 1, or the inputs are wrong.
@@ -181,7 +197,7 @@ class CompiledModel:
             with one_blas_thread():
                 run(planned, arrays, session.variables.arrays, self._arenas, observer, limits)
 
-        times = measure(run_once, len(planned.steps), runs)
+        times = measure(run_once if progress is None else followed(run_once, runs, progress), len(planned.steps), runs)
         return describe_profile(planned, times, Costs(self.model, self._infer(shapes).facts))
 
     @property
@@ -312,19 +328,26 @@ class Session:
         return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
 
     def values(
-        self, inputs: Inputs, values: Sequence[Value], *, allow_cast: bool = False, timeout: float | None = None
+        self,
+        inputs: Inputs,
+        values: Sequence[Value],
+        *,
+        allow_cast: bool = False,
+        timeout: float | None = None,
+        progress: RunProgress | None = None,
     ) -> list[np.ndarray]:
         """Run, and return the arrays of any values of the graph, be it the model's or the compiled copy's.
 
         Args:
             inputs, allow_cast, timeout: as for ``run``.
             values: of the graph itself.
+            progress: called after each step with the part of the run, of 1, that it is estimated to take.
 
         Raises:
             InputError: a value is not of this graph, such as one inside a body, of which every iteration has another.
             NodeError, RunTimeoutError: as for ``run``.
         """
-        return self._run(inputs, tuple(map(self._compiled._own, values)), allow_cast, timeout=timeout)
+        return self._run(inputs, tuple(map(self._compiled._own, values)), allow_cast, timeout=timeout, progress=progress)
 
     def _value(self, key: str | int) -> Value:
         if isinstance(key, int):
@@ -343,11 +366,14 @@ class Session:
         allow_cast: bool,
         observer: Observer | None = None,
         timeout: float | None = None,
+        progress: RunProgress | None = None,
     ) -> list[np.ndarray]:
         compiled = self._compiled
         limits = RunLimits(compiled._memory, timeout)
         arrays = bind_inputs(compiled.inputs, inputs, allow_cast=allow_cast)
         planned = compiled._plan(tuple(array.shape for array in arrays), targets)
+        if progress is not None:
+            observer = progress_observer(planned, progress)
         with one_blas_thread():
             return run(planned, arrays, self.variables.arrays, compiled._arenas, observer, limits)
 

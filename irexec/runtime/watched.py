@@ -14,11 +14,18 @@ from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import Watcher, run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.limits import RunLimits
+from irexec.runtime.run_progress import RunProgress, progress_observer
 from irexec.runtime.session import CompiledModel
 
 
 def watched_values(
-    compiled: CompiledModel, inputs: Inputs, values: Sequence[Value], watcher: Watcher, *, timeout: float | None = None
+    compiled: CompiledModel,
+    inputs: Inputs,
+    values: Sequence[Value],
+    watcher: Watcher,
+    *,
+    timeout: float | None = None,
+    progress: RunProgress | None = None,
 ) -> list[np.ndarray]:
     """Run with every layer as a step of its own, and return the arrays of values of the graph.
 
@@ -29,6 +36,7 @@ def watched_values(
         compiled: the model.
         inputs, timeout: as for ``CompiledModel.run``.
         values: of the graph itself.
+        progress: as for ``CompiledModel.values``.
         watcher: is told of every layer; ``step.node`` is one of ``compiled.model``. What it raises ends the run.
 
     Raises:
@@ -45,4 +53,5 @@ def watched_values(
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)
     with one_blas_thread():
-        return run(planned, arrays, {}, Arenas(memory), None, RunLimits(memory, timeout), watcher)
+        observer = None if progress is None else progress_observer(planned, progress)
+        return run(planned, arrays, {}, Arenas(memory), observer, RunLimits(memory, timeout), watcher)

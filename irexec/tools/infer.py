@@ -19,6 +19,7 @@ from irexec.html import Record, display, record, records
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
 from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
@@ -164,7 +165,9 @@ class _Wanted:
         return list(dict.fromkeys([*self.required, *(self.reference.values.values() if self.reference else ())]))
 
 
-def infer(path: str, sources: Sequence[InputSource], options: InferOptions, messages: Messages | None = None) -> InferReport:
+def infer(
+    path: str, sources: Sequence[InputSource], options: InferOptions, messages: Messages | None = None, progress: RunProgress | None = None
+) -> InferReport:
     """Run a model once and give, write and compare whatever ``options`` ask for.
 
     Args:
@@ -172,6 +175,7 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
         sources: where the inputs come from.
         options: what is asked for.
         messages: takes notes and warnings.
+        progress: called after each step of the run with the part of it, of 1, that the step is estimated to take.
 
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file of the user would be overwritten.
@@ -198,10 +202,10 @@ def infer(path: str, sources: Sequence[InputSource], options: InferOptions, mess
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
     trapped: TrapReport | None = None
     if options.trap is None:
-        found = compiled.values(inputs, wanted.values, timeout=options.timeout)
+        found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
     else:
         read = _files_read(path, sources, options) | external_files(model)
-        trapped, found = run_with_trap(compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout)
+        trapped, found = run_with_trap(compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress)
         if trapped.trap is not None:
             return InferReport({}, trap=trapped)
     arrays = dict(zip(wanted.values, found, strict=True))

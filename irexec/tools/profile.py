@@ -13,6 +13,7 @@ from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.html import display, element, sections
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
+from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
@@ -65,7 +66,9 @@ class StaticProfile:
 _GROUPINGS: tuple[Grouping, ...] = ("type", "layer")
 
 
-def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, notify: Notify) -> Profile:
+def profile(
+    path: str, sources: Sequence[InputSource], options: ProfileOptions, notify: Notify, progress: RunProgress | None = None
+) -> Profile:
     """Run a model several times and measure every step.
 
     Args:
@@ -73,6 +76,7 @@ def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, 
         sources: where the inputs come from; all are random without any.
         options: how it is run.
         notify: called with what the user might not expect.
+        progress: called after each run with its part of all of them.
 
     Raises:
         InputError: a name, shape, type or file does not fit the model, or a file that is read would be overwritten.
@@ -87,7 +91,7 @@ def profile(path: str, sources: Sequence[InputSource], options: ProfileOptions, 
     reshape(model, options.shapes or {})
     compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
     inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
-    found = compiled.profile(inputs, options.runs, timeout=options.timeout)
+    found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)
     if options.trace is not None:
         write_trace(options.trace, found, Path(path).name)
     return found

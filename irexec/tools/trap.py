@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -132,7 +132,6 @@ class TrapWatcher:
         ranges: to hold results to, for the kind "range".
         margin: see MARGIN.
         record: takes the ranges of all results.
-        advance: called with 1 after each layer of the graph itself.
 
     Raises:
         InputError: a name of ``ignore`` is of nothing in the model, or no range is of one of its tensors.
@@ -147,9 +146,8 @@ class TrapWatcher:
         ranges: Ranges | None = None,
         margin: float = MARGIN,
         record: Ranges | None = None,
-        advance: Callable[[int], object] = lambda count: None,
     ) -> None:
-        self._kinds, self._margin, self._record, self._advance = kinds, margin, record, advance
+        self._kinds, self._margin, self._record = kinds, margin, record
         self._names = _names(compiled.model)
         self._ignored = _matching(compiled.model, ignore)
         self._ranges = ranges.tensors if ranges is not None else {}
@@ -195,8 +193,6 @@ class TrapWatcher:
             if isinstance(array, np.ndarray) and array.dtype.kind in "fiu" and array.size and node not in self._ignored:
                 self._look_at(node, value, array, inputs)
         self._layers += 1
-        if not self._iterations:
-            self._advance(1)
 
     def enter(self, node: Node, body: str, iteration: int) -> None:
         """A body begins to run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from irexec.errors import InputError
 from irexec.ir.graph import Model, Value
 from irexec.runtime.inputs import Inputs, bind_inputs
+from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.watched import watched_values
 from irexec.tools.ranges import Ranges, check_ranges_file, read_ranges, write_ranges
@@ -107,11 +108,16 @@ def _results(compiled: CompiledModel) -> list[Value]:
 
 
 def _run(
-    compiled: CompiledModel, inputs: Inputs, values: Sequence[Value], watcher: TrapWatcher, timeout: float | None = None
+    compiled: CompiledModel,
+    inputs: Inputs,
+    values: Sequence[Value],
+    watcher: TrapWatcher,
+    timeout: float | None = None,
+    progress: RunProgress | None = None,
 ) -> list[np.ndarray]:
     arrays = bind_inputs(compiled.inputs, inputs)
     watcher.check_inputs({port.node: array for port, array in zip(compiled.inputs, arrays, strict=True)})
-    return watched_values(compiled, arrays, values, watcher, timeout=timeout)
+    return watched_values(compiled, arrays, values, watcher, timeout=timeout, progress=progress)
 
 
 def run_with_trap(
@@ -122,7 +128,7 @@ def run_with_trap(
     *,
     read: Mapping[str, str] | None = None,
     timeout: float | None = None,
-    advance: Callable[[int], object] = lambda count: None,
+    progress: RunProgress | None = None,
 ) -> tuple[TrapReport, list[np.ndarray]]:
     """Run a compiled model with a trap, and record ranges unless it stops.
 
@@ -133,18 +139,16 @@ def run_with_trap(
         options: what stops it, and what is recorded.
         read: the files that the run reads, with what they are: none of them may be overwritten.
         timeout: as for ``CompiledModel.run``.
-        advance: called with 1 after each layer of the graph itself.
+        progress: as for ``CompiledModel.values``.
 
     Returns:
         What was found, and the arrays of the values; none if the run was stopped.
     """
     record = None if options.record is None else check_ranges_file(options.record, {**(read or {}), **options.files_read()})
     ranges = None if options.ranges is None else read_ranges(options.ranges)
-    watcher = TrapWatcher(
-        compiled, options.kinds, ignore=options.ignore, ranges=ranges, margin=options.margin, record=record, advance=advance
-    )
+    watcher = TrapWatcher(compiled, options.kinds, ignore=options.ignore, ranges=ranges, margin=options.margin, record=record)
     try:
-        found = _run(compiled, inputs, values, watcher, timeout)
+        found = _run(compiled, inputs, values, watcher, timeout, progress)
     except Trapped as trapped:
         return watcher.report(trapped.trap), []
     if record is not None and options.record is not None:

@@ -19,6 +19,12 @@ COMMANDS = [
     (["validate", MODEL], "validating"),
     (["validate", str(DIGITS)], "validating"),
 ]
+# These show at once that they work, and a bar when they have run for a second.
+RUNNING = [
+    (["infer", MODEL, "-i", "random"], f"running {MODEL}"[:20]),
+    (["infer", MODEL, "-i", "random", "--trap", "nan"], f"running {MODEL}"[:20]),
+    (["profile", MODEL, "--runs", "3", "-i", "random"], f"running {MODEL}"[:20]),
+]
 
 
 class _Terminal(io.StringIO):
@@ -26,7 +32,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("arguments", "text"), COMMANDS)
+@pytest.mark.parametrize(("arguments", "text"), [*COMMANDS, *RUNNING])
 def test_a_terminal_shows_a_bar(
     arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,7 +46,7 @@ def test_a_terminal_shows_a_bar(
     assert text not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("arguments", "text"), COMMANDS)
+@pytest.mark.parametrize(("arguments", "text"), [*COMMANDS, *RUNNING])
 def test_a_file_gets_none(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(arguments)
     assert capsys.readouterr().err == ""
