@@ -17,6 +17,8 @@ from irexec.tools.diff.values import ReadAs, constant_changes, is_damaged, value
 _ROOTS = 4
 _PASSED = 8
 """Layers without a partner between a constant and the layer that reads what they compute."""
+_BEHIND = 1e-3
+"""What the place of an added layer is behind that of the layer that it reads, of which the places are whole numbers."""
 _FACTS = ("shapes", "types")
 _ANY_INSIDE = -1
 """In place of the changes of a body, while they are not all known."""
@@ -129,12 +131,13 @@ class GraphDiff:
             following += [change for change in changes if change.kind in _FACTS]
             changes = [change for change in changes if change.kind not in _FACTS]
         own = self._changed(pair, changes)
-        passed = _merged([*(self._roots[node] for node, _ in edges.through), self._tainted(pair)])
+        through = _merged(self._roots[node] for node, _ in edges.through)
+        passed = _merged([through, self._tainted(pair)])
         inside = self._bodies(pair, _merged([own, passed]))
-        before = _merged([inside, before, self._input_roots(pair)])
-        if following and not (own or before or edges.through or self._depends_on_values(pair)):
+        before = _merged([through, inside, before, self._input_roots(pair)])
+        if following and not (own or before or self._depends_on_values(pair)):
             own, following = self._changed(pair, [*changes, *following]), []
-        self._roots[pair.b] = _merged([own, inside, passed, before])
+        self._roots[pair.b] = _merged([own, before, passed])
         causes = own or before or passed
         self._found.following += [Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following]
 
@@ -277,11 +280,11 @@ def _places(matching: Matching) -> dict[Node, float]:
     for node in matching.only_b:
         places = [found[value.node] for value in node.inputs if value is not None and value.node in found]
         if places:
-            found[node] = max(places) + 0.5
+            found[node] = max(places) + _BEHIND
     for node in reversed(matching.b.nodes):
         for value in node.inputs:
             if value is not None and node in found:
-                found.setdefault(value.node, found[node] - 0.25)
+                found.setdefault(value.node, found[node] - _BEHIND / 2)
     return {node: found.get(node, len(matching.a.nodes)) for node in (*matching.a.nodes, *matching.b.nodes)}
 
 

@@ -101,6 +101,9 @@ def _elements(rows: Iterator[Any], path: str, count: int | None) -> Iterator[tup
         name = attributes.get("name") if tag in ("attribute", "info") else None
         here = f"{path}{tag if name is None else name}"
         shown = {key: value for key, value in attributes.items() if key != "name" or name is None}
+        if tag == "attribute" and len(shown) > 1:
+            # Of the class that writes the attribute.
+            shown.pop("version", None)
         if not (name or "").startswith("fused_names"):
             # What a layer was fused from repeats names, which are compared already.
             if list(shown) == ["value"] or (not shown and children == 0):
