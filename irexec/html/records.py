@@ -52,7 +52,7 @@ def record(value: Any) -> Html:
     """The fields of a dataclass as definitions; those that are dataclasses, or several of them, follow."""
     shown = {field.name: getattr(value, field.name) for field in _fields(value)}
     inside = {name: inner for name, inner in shown.items() if _are_records(inner)}
-    short = {_words(name): cell(inner) for name, inner in shown.items() if name not in inside}
+    short = {_words(name): _shown(inner) for name, inner in shown.items() if name not in inside}
     return joined(definitions(short), (records(inner, caption=_words(name)) for name, inner in inside.items()))
 
 
@@ -66,6 +66,11 @@ def records(values: Iterable[Any], *, caption: Content = None) -> Html:
     cells = [[cell(getattr(row, field.name)) for field in chosen] for row in rows[:ROWS]]
     missing: list[list[Content]] = [[""] * len(chosen)] * (len(rows) - len(cells))
     return table(columns, [*cells, *missing], caption=caption, limit=ROWS, hide_empty=True)
+
+
+def _shown(value: Any) -> Content:
+    found = record(value) if is_dataclass(value) and type(value).__str__ is object.__str__ else cell(value)
+    return found.text if isinstance(found, Amount) else found
 
 
 def cell(value: Any) -> Content:

@@ -12,6 +12,7 @@ from irexec.analysis.cost import NO_COMPUTATION, Cost, Costs, product
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_table import aligned, amount, metric
+from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.graph import Graph, Model, Node
 
@@ -19,7 +20,7 @@ SortKey = Literal["macs", "parameters", "bytes", "order"]
 
 
 @dataclass(frozen=True)
-class LayerCost:
+class LayerCost(Record):
     """The cost of one layer, in all iterations of the loops that it is in.
 
     Attributes:
@@ -58,7 +59,7 @@ class LayerCost:
 
 
 @dataclass(frozen=True)
-class TypeCost:
+class TypeCost(Record):
     """The cost of all layers of one type: see LayerCost; None where that of any of them is not known."""
 
     type: str

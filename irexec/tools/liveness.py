@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.shape_inference import UNKNOWN
+from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
 
 
 @dataclass(frozen=True)
-class LiveTensor:
+class LiveTensor(Record):
     """A tensor between layers.
 
     Attributes:

@@ -14,6 +14,7 @@ from irexec.analysis.text_table import aligned, amount
 from irexec.compile.held import Held, in_use
 from irexec.compile.plan_report import PlanReport
 from irexec.errors import IrexecError
+from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
@@ -22,7 +23,7 @@ from irexec.tools.liveness import LiveTensor, liveness
 
 
 @dataclass(frozen=True)
-class PlannedMemory:
+class PlannedMemory(Record):
     """What the compiled model holds during a run.
 
     Attributes:

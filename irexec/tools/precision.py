@@ -11,13 +11,14 @@ from irexec.analysis.cost import NO_COMPUTATION, packed_bytes
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.analysis.text_table import aligned, amount, metric
+from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Model, Node, Value
 from irexec.tools.weight_storage import MOVES, StoredWeights, stored_weights
 
 
 @dataclass(frozen=True)
-class LayerPrecision:
+class LayerPrecision(Record):
     """The element types of one layer.
 
     Attributes:
@@ -41,7 +42,7 @@ class LayerPrecision:
 
 
 @dataclass(frozen=True)
-class Storage:
+class Storage(Record):
     """The weights that are stored alike.
 
     Attributes:
@@ -65,7 +66,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class ActivationType:
+class ActivationType(Record):
     """The tensors between layers that are of one element type.
 
     Attributes:

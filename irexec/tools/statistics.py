@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.errors import IrexecError, ModelError
+from irexec.html import Record
 from irexec.ir.constants import constant_blocks
 from irexec.ir.graph import Node
 
@@ -17,7 +18,7 @@ BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Record):
     """What there is in a tensor.
 
     Attributes:

@@ -11,6 +11,7 @@ from irexec.analysis.cost import Cost
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.text_table import aligned, metric
 from irexec.errors import InputError
+from irexec.html import Record
 from irexec.ir.graph import Model
 from irexec.tools.cost import CostReport, LayerCost, count_text, totals
 from irexec.tools.cost import cost as cost_of
@@ -21,7 +22,7 @@ _PARTS = 64
 
 
 @dataclass(frozen=True)
-class Branch:
+class Branch(Record):
     """The layers whose names begin alike.
 
     Attributes:

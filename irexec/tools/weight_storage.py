@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from irexec.analysis.constant_layers import leaves
 from irexec.analysis.cost import packed_bytes
 from irexec.analysis.shape_inference import UNKNOWN
+from irexec.html import Record
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -23,7 +24,7 @@ MOVES = frozenset({"Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
 @dataclass(frozen=True)
-class StoredWeights:
+class StoredWeights(Record):
     """The weights of one input of a layer.
 
     Attributes:

@@ -15,8 +15,15 @@ from irexec.html import ROWS, Records
 from irexec.ir.codes import CODES
 from irexec.tools import inspect, operations, results, validate, weights
 from irexec.tools.agreement import Tolerance, agreement_of
+from irexec.tools.compare import Comparison, compare
+from irexec.tools.cost import cost
+from irexec.tools.diff import diff
+from irexec.tools.graph import draw
 from irexec.tools.infer import Assertion, InferReport
+from irexec.tools.memory import memory
+from irexec.tools.precision import precision
 from irexec.tools.profile import static_profile
+from irexec.tools.report import WrittenReport
 from tests.html.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 
@@ -38,6 +45,16 @@ def _step() -> irexec.StepRun:
 
 def _results() -> irexec.Outputs:
     return _classifier()(np.ones((1, 1, 8, 8), np.float32))
+
+
+def _other() -> irexec.Model:
+    model = irexec.read_model(CLASSIFIER)
+    next(node for node in model.nodes if node.type == "Softmax").attributes["axis"] = "0"
+    return model
+
+
+def _comparison() -> Comparison:
+    return compare(irexec.read_model(CLASSIFIER), _other())
 
 
 def _node(file: str, type: str) -> Any:
@@ -128,6 +145,21 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         ["cannot be read"],
     ),
     "results": (_report, "<InferReport 'a': float64[4], differs>", ["most probable classes", "4 of 4 values differ"]),
+    "comparison": (
+        _comparison,
+        "<Comparison of ",
+        ["1 of 12 differ", "first divergence: 'probabilities' (Softmax, layer 19, line 327)", "axis", "input"],
+    ),
+    "difference": (lambda: diff(irexec.read_model(CLASSIFIER), _other()), "<Diff ", ["probabilities", "axis"]),
+    "costs": (lambda: cost(irexec.read_model(CLASSIFIER)), "<CostReport ", ["conv3/Convolution", "73.7 k"]),
+    "cost of a layer": (lambda: cost(irexec.read_model(CLASSIFIER)).rows()[0], "LayerCost(", ["conv3/Convolution", "73728"]),
+    "memory": (lambda: memory(irexec.read_model(CLASSIFIER)), "<MemoryReport ", ["8.19 kB"]),
+    "element types": (lambda: precision(irexec.read_model(CLASSIFIER)), "<PrecisionReport ", ["6.09 k weights"]),
+    "written report": (
+        lambda: WrittenReport("r.html", 123456, 2, {"error": 1}, ("summary",), ()),
+        "WrittenReport(",
+        ["123,456", "error: 1"],
+    ),
     "tensor": (lambda: results.describe("a", np.arange(4)), "TensorLine(name='a'", ["int64"]),
     "predictions": (lambda: results.predictions({"a": np.arange(4.0)}, 2), "[Prediction(", ["2 Predictions"]),
     "coverage": (operations.coverage, "Coverage(", ["opset"]),
@@ -151,6 +183,13 @@ def test_what_is_shown(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in SHOWN if name not in ("findings", "weights", "layers", "edges", "execution graph")])
 def test_a_repr_is_short(name: str) -> None:
     assert all(len(line) < 500 for line in repr(SHOWN[name][0]()).splitlines())
+
+
+def test_a_drawing_is_shown() -> None:
+    pytest.importorskip("igraph")
+    shown = draw(irexec.read_model(CLASSIFIER))
+    assert len(repr(shown)) < 100
+    assert parse(shown._repr_html_()).all("svg")
 
 
 def test_findings_are_a_list() -> None:
@@ -187,10 +226,13 @@ def _hostile_model(name: str) -> irexec.Model:
         lambda model: model.inputs[0],
         lambda model: irexec.validate(model),
         lambda model: inspect.layers(model),
+        lambda model: cost(model),
+        lambda model: memory(model, compiled=False),
+        lambda model: precision(model),
         lambda model: inspect.summarize(model),
         lambda model: operations.unsupported(model),
     ],
-    ids=["model", "node", "port", "findings", "layers", "summary", "list of texts"],
+    ids=["model", "node", "port", "findings", "layers", "costs", "memory", "element types", "summary", "list of texts"],
 )
 def test_hostile_names_are_shown_and_not_obeyed(show: Callable[[irexec.Model], Any], name: str) -> None:
     def tags(text: str) -> list[str]:

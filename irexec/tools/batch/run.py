@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from irexec.api import save_model
 from irexec.errors import InputError, ModelError
+from irexec.html import Record
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.items import Items, find_items
 from irexec.tools.batch.job import FORMATS, Job, difference, model_hash
@@ -63,7 +64,7 @@ class PartDone:
 
 
 @dataclass(frozen=True)
-class BatchReport:
+class BatchReport(Record):
     """What came of a job.
 
     Attributes:

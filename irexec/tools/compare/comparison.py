@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irexec.html import ROWS, Column, Html, Record, definitions, display, element, joined, record, records, sections, table
+from irexec.html import ROWS, Amount, Column, Content, Html, Record, definitions, display, element, joined, sections, table
 from irexec.tools.agreement import Agreement
 
 
@@ -183,12 +183,19 @@ class Comparison(Record):
         return f"<Comparison of {self.a} and {self.b}: {len(self.rows)} tensors, {said}>"
 
     def _repr_html_(self) -> str:
-        first = None if self.first is None else element("p", f"first divergence: {self.first.row.b} {self.first.row.agreement.message}")
-        known = None if self.first is None else record(self.first.suspect)
-        rest = records(self.uncompared) if self.uncompared else joined()
-        found = {"a": self.a, "b": self.b, "tolerance": self.tolerance, "tensors": len(self.rows), "differ": len(self.differing)}
-        parts = sections(("tensors", _rows_table(self.rows)), ("results", _rows_table(self.results)), ("not compared", rest))
-        return display("comparison", definitions(found), [element("p", note) for note in self.notes], first, known, parts)
+        """The first divergence, and below it, to unfold, every tensor."""
+        count = len(self.differing)
+        verdict = element("span", f"{count:,} of {len(self.rows):,} differ" if count else "all agree", class_="error" if count else None)
+        missing = ", ".join(self.missing_results)
+        first = None if self.first is None else _divergence_html(self.first)
+        uncompared = [(one.side, one.name, one.type, one.reason) for one in self.uncompared]
+        parts: list[tuple[str, Content]] = [(_counted(len(self.rows), "tensor"), _rows_table(self.rows))]
+        if self.results:
+            parts.append((_counted(len(self.results), "result"), _rows_table(self.results)))
+        if uncompared:
+            parts.append((f"{len(uncompared):,} not compared", table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS)))
+        about = definitions({"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing})
+        return display("comparison", about, first, sections(*parts), [element("p", note, class_="note") for note in self.notes])
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -200,13 +207,31 @@ class Comparison(Record):
         return {"agrees": self.agrees, **found}
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _divergence_html(first: Divergence) -> Html:
+    """What is known of the first layer that differs."""
+    attributes = [(name, mine or "absent", theirs or "absent") for name, (mine, theirs) in first.suspect.attributes.items()]
+    states = {None: "not compared", True: "agrees", False: "differs"}
+    inputs = [(one.index, one.name, states[one.agrees], one.message) for one in first.suspect.inputs]
+    return joined(
+        element("p", f"first divergence: {first.row.b}", class_="title"),
+        element("p", first.row.agreement.message),
+        table(["attribute", "in A", "in B"], attributes) if attributes else None,
+        table([Column("input", is_number=True), "tensor", "", "difference"], inputs, hide_empty=True) if inputs else None,
+    )
+
+
 def _rows_table(rows: Sequence[TensorRow]) -> Html:
-    """Tensors with their differences."""
-    columns = ["tensor", "layer type", "", *(Column(title, is_number=True) for title in ("largest", "relative", "SNR"))]
-    return table(columns, (_cells(row) for row in rows), limit=ROWS)
+    numbers = [Column(title, is_number=True) for title in ("largest", "relative", "SNR in dB")]
+    columns = ["tensor", "layer type", Column("type", is_code=True), "", *numbers, "difference"]
+    return table(columns, [_row_cells(row) for row in rows], limit=ROWS, hide_empty=True)
 
 
-def _cells(row: TensorRow) -> list[str]:
+def _row_cells(row: TensorRow) -> list[Content]:
     found = row.agreement
-    figures = ("" if value is None else f"{value:.4g}" for value in (found.largest, found.relative, found.snr))
-    return [row.b.tensor, row.b.type, "agrees" if found.agrees else "differs", *figures]
+    figures = [None if value is None else Amount(value, f"{value:.4g}") for value in (found.largest, found.relative, found.snr)]
+    state: Content = "agrees" if found.agrees else element("span", "differs", class_="error")
+    return [row.b.tensor, row.b.type, f"{row.type}[{','.join(map(str, row.shape))}]", state, *figures, found.message]

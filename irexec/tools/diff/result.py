@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from irexec.html import ROWS, display, table
+from irexec.html import ROWS, Record, display, table
 from irexec.ir.graph import Node
 
 KINDS = {
@@ -31,7 +31,7 @@ Status = Literal["added", "removed", "changed", "renamed"]
 
 
 @dataclass(frozen=True, slots=True)
-class LayerRef:
+class LayerRef(Record):
     """A layer of one of the models.
 
     Attributes:
@@ -56,7 +56,7 @@ class LayerRef:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueChange:
+class ValueChange(Record):
     """How the values of a constant changed; what the other side computes of a compressed constant counts as its values.
 
     Attributes:
@@ -79,7 +79,7 @@ class ValueChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """One change.
 
     Attributes:
@@ -97,7 +97,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class LayerDiff:
+class LayerDiff(Record):
     """A layer that was added, removed or changed.
 
     Attributes:
@@ -137,7 +137,7 @@ class LayerDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class Following(Record):
     """A shape or type that is another one because of a change elsewhere.
 
     Attributes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from irexec.errors import InputError, ModelError
+from irexec.html import Record
 from irexec.io.files import replacing
 from irexec.tools.graph.dot import dot
 from irexec.tools.graph.drawing import Drawing
@@ -34,7 +35,7 @@ _SUFFIXES: dict[str, Format] = {
 
 
 @dataclass(frozen=True)
-class GraphFile:
+class GraphFile(Record):
     """A file that was written.
 
     Attributes:

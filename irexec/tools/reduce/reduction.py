@@ -57,7 +57,7 @@ class ReduceOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class Layer:
+class Layer(Record):
     """A layer of the smallest model.
 
     Attributes:
