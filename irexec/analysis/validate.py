@@ -15,26 +15,33 @@ from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
-from irexec.ir.findings import Findings, in_model
+from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
+from irexec.ir.portability.releases import Release, parse_release
 
 
-def validate(model: Model, *, weights: bool = False, progress: Callable[[float], None] | None = None) -> Findings:
+def validate(
+    model: Model, *, weights: bool = False, portability: bool = False, release: str | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Findings:  # fmt: skip
     """All findings about a model, by XML line.
 
     Args:
         model: as read, however damaged; it is not changed.
         weights: also read every constant and report NaN and infinities.
+        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
+        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
         progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
 
     Returns:
         The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
 
     Raises:
-        InputError: it is not a model.
+        InputError: it is not a model, or there is no such release.
     """
     check_model(model)
+    target = None if release is None else parse_release(release)
     if is_execution_graph(model):
         return Findings([in_model(codes.EXECUTION_GRAPH, description(model))])
     with collection_paused():
@@ -45,9 +52,21 @@ def validate(model: Model, *, weights: bool = False, progress: Callable[[float],
         for check in CHECKS:
             findings += check(model, inference)
             advance(part)
+        findings += _of_other_implementations(model, inference, portability, target)
     if weights:
         findings += value_findings(model, findings)
     return Findings(sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0)))
+
+
+def _of_other_implementations(model: Model, inference: Inference, portability: bool, release: Release | None) -> list[Finding]:
+    found: list[Finding] = []
+    if portability or release is not None:
+        # Not before: most models are validated without.
+        from irexec.analysis.portability import portability_findings, release_findings
+
+        found += portability_findings(model, inference, release) if portability else ()
+        found += release_findings(model, inference, release) if release is not None else ()
+    return found
 
 
 def _infer_all(model: Model) -> Inference:

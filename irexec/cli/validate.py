@@ -16,6 +16,7 @@ from irexec.cli.progress import progress_bar
 from irexec.cli.weights_option import no_mmap
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
+from irexec.ir.portability.releases import parse_release
 from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
 from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, report_always, reports
 
@@ -28,6 +29,10 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 @click.option("--bin", "bin_path", type=FilePath(), help="The weights; default: the .bin of the same name beside the model.")
 @no_mmap
 @click.option("--weights", is_flag=True, help="Also read every constant and report NaN and infinities.")
+@click.option(
+    "--portability", is_flag=True, help="Also report, as info, layers on which OpenVINO's own implementations differ from each other."
+)
+@click.option("--for", "release", metavar="RELEASE", help="Also report what this release of OpenVINO does not read, such as 2023.3.")
 @click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
@@ -36,7 +41,8 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 @click.option("--json", "form", flag_value="json", help="Same as --format json.")
 @click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
 def validate(
-    models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, ignored: tuple[str, ...], form: str, explains: bool
+    models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, portability: bool, release: str | None,
+    ignored: tuple[str, ...], form: str, explains: bool,
 ) -> int:  # fmt: skip
     """Check each MODEL: every port, attribute, edge and weight range.
 
@@ -45,22 +51,32 @@ def validate(
 
     \b
     irexec validate model.xml --weights --explain
+    irexec validate model.xml --portability --for 2023.3
     irexec validate models/ --ignore IR302 --format sarif > irexec.sarif
 
     Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
     if explains and form != "table":
         raise click.UsageError(f"--explain is for the table, not for --format {form}")
-    files, codes = find_files(models), parse_codes(ignored)
+    files = find_files(models)
+    options: dict[str, Any] = {
+        "mmap": mmap,
+        "weights": weights,
+        "portability": portability,
+        "release": release,
+        "ignore": parse_codes(ignored),
+    }
+    if release is not None:
+        parse_release(release)
     if len(files) == 1:
         with progress_bar(f"validating {files[0]}", 2) as advance:
             # What reads the other formats expects a document whatever becomes of the file.
             check = report if form in ("table", "json") else report_always
-            found = [check(files[0], bin_path=bin_path, mmap=mmap, weights=weights, ignore=codes, progress=advance)]
+            found = [check(files[0], bin_path=bin_path, progress=advance, **options)]
     elif bin_path is not None:
         raise click.UsageError(f"--bin is for a single model, here are {len(files)}")
     else:
-        found = _many(files, mmap, weights, codes)
+        found = _many(files, options)
     for one in found:
         if one.error is not None:
             render.error_line(one.error)
@@ -70,10 +86,10 @@ def validate(
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _many(files: Sequence[str], mmap: bool, weights: bool, codes: set[str]) -> list[Report]:
+def _many(files: Sequence[str], options: dict[str, Any]) -> list[Report]:
     found = []
     with progress_bar("validating", len(files)) as advance:
-        for one in reports(files, mmap=mmap, weights=weights, ignore=codes):
+        for one in reports(files, **options):
             found.append(one)
             advance(1)
     return found

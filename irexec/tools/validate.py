@@ -81,8 +81,8 @@ def parse_codes(codes: Sequence[str]) -> set[str]:
 
 
 def report(
-    path: str, *, bin_path: str | None = None, mmap: bool = True, weights: bool = False, ignore: Collection[str] = (),
-    progress: Callable[[float], None] | None = None,
+    path: str, *, bin_path: str | None = None, mmap: bool = True, weights: bool = False, portability: bool = False,
+    release: str | None = None, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None,
 ) -> Report:  # fmt: skip
     """Validate one file.
 
@@ -90,17 +90,18 @@ def report(
         path: an .xml, or "-" for stdin.
         bin_path: its .bin, if not the file of the same name beside it; an .xml from stdin has none beside it.
         mmap: as for read_model.
-        weights: also read every constant.
+        weights, portability, release: as for irexec.validate.
         ignore: codes that are left out.
         progress: is called with each part of the work that is done; all parts together are 2, 1 for reading and 1 for validating.
 
     Raises:
+        InputError: there is no such release.
         ModelError, UnsupportedError: the file cannot be read at all.
     """
     source = sys.stdin.buffer if path == STDIN else path
     model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress)
     if model is not None:
-        findings += validate(model, weights=weights, progress=progress)
+        findings += validate(model, weights=weights, portability=portability, release=release, progress=progress)
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return Report(path, kept, len(findings) - len(kept))
 

@@ -137,7 +137,9 @@ def test_progress_is_whole_when_the_last_check_is_done(tmp_path: Path, monkeypat
 
 def test_every_code_has_a_row() -> None:
     fired = {row.code for row in ROWS} | {row.code for row in DAMAGES}
-    assert fired | {"IR007"} == {code for code in CODES if code.startswith("IR")}, "give the code a row here or in test_damage.py"
+    # Those of other implementations are in test_portability.py.
+    expected = {code for code in CODES if code.startswith("IR") and not code.startswith("IR9")}
+    assert fired | {"IR007"} == expected, "give the code a row here or in test_damage.py"
 
 
 @pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)

@@ -18,8 +18,9 @@ import openvino as ov
 from openvino.passes import ConstantFolding, Manager
 
 from irexec.dtypes.elements import F32, I32, element
-from tests.oracle.openvino_runner import Text
+from tests.oracle.openvino_runner import model_of
 from tests.support import goldens
+from tests.support.one_operation import Text
 
 FILE = Path(__file__).parent.parent / "data" / "elements.npz"
 BYTES = ("f8e4m3", "f8e5m2", "f8e8m0")
@@ -38,7 +39,7 @@ def folded(source: str, raw: np.ndarray, count: int, to: str) -> np.ndarray:
     location = {"offset": "0", "size": str(raw.size)}
     constant = text.layer("Const", "opset1", {"element_type": source, "shape": str(count)} | location, [], [element(source)])
     text.layer("Result", "opset1", {}, [text.convert((constant, 0), element(to))], [])
-    model = text.model()
+    model = model_of(text)
     manager = Manager()
     manager.register_pass(ConstantFolding())
     manager.run_passes(model)
@@ -58,7 +59,7 @@ def codes_by_plugin(values: np.ndarray, to: str) -> np.ndarray:
     """Packed bytes from the CPU plugin, for what is not folded."""
     text = Text([], [], bytearray())
     text.layer("Result", "opset1", {}, [text.convert((text.parameter(F32, str(values.size)), 0), element(to))], [])
-    request = ov.Core().compile_model(text.model(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    request = ov.Core().compile_model(model_of(text), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
     request.infer([values])
     return request.get_output_tensor(0).data.view(np.uint8).reshape(-1).copy()
 

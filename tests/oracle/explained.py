@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.ir.portability import DIFFERENCES
 from tests.support.cases import Case
 
 
@@ -108,14 +109,19 @@ def _to_one_element(row: Case, difference: str) -> bool:
     return bool((row.inputs[1].array == 1).all()) and _one_off_in_integers(row, difference)
 
 
+def _does(code: str) -> str:
+    """What validate --portability says of the difference."""
+    return DIFFERENCES[code].does
+
+
 KNOWN: tuple[Known, ...] = (
     Known(
         ("AdaptiveAvgPool",),
         _to_one_element,
-        "the plugin makes a mean of all elements a ReduceMean, which truncates integers; else it rounds",
+        _does("IR914"),
     ),
-    Known(("GridSample",), _one_off_in_integers, "what should be whole is cut after it was rounded in another order"),
-    Known(("ROIAlign",), _of_no_extent, "the plugin divides by no points at all: a box without extent gives 0, as in the reference"),
+    Known(("GridSample",), _one_off_in_integers, _does("IR916")),
+    Known(("ROIAlign",), _of_no_extent, _does("IR920")),
     Known(("Gelu",), _values(_odd), "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
     Known(
         ("HardSigmoid",),
@@ -126,12 +132,12 @@ KNOWN: tuple[Known, ...] = (
     Known(
         (*_BITWISE, "Greater", "GreaterEqual"),
         _values(_pdpd),
-        "the plugin aligns the second operand at the end; Greater is converted to Less, with the operands swapped",
+        _does("IR912"),
     ),
     Known(
         ("Less", "LessEqual"),
         _values(lambda row, text: _pdpd(row, text) and _of(*_SMALL)(row, text)),
-        "of small integers the plugin aligns the second operand at the end",
+        _does("IR912"),
     ),
     Known(
         ("Interpolate",),
@@ -141,36 +147,36 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("Divide",),
         _values(lambda row, text: _of("i8", "i16")(row, text) and row.attributes.get("m_pythondiv") != "false"),
-        "the plugin rounds towards zero; m_pythondiv is read as the reference does, which floors",
+        _does("IR911"),
     ),
     Known(
         ("NonMaxSuppression",),
         lambda row, difference: row.since in (1, 3, 4) and difference.startswith(("facts", "findings")),
-        "before version 5 OpenVINO infers a static shape, and runs with as many rows as boxes selected",
+        _does("IR968"),
     ),
     Known(
         (),
         lambda row, text: _of("f64")(row, text) and "inf location" in text,
-        "the plugin computes f64 in f32, and makes infinities its largest number",
+        _does("IR929"),
     ),
-    Known(_BACKPROP, _says("findings"), "where the length of output_shape is not known, OpenVINO's inference leaves out the spatial axes"),
+    Known(_BACKPROP, _says("findings"), _does("IR964")),
     Known(
         ("MaxPool",),
         lambda row, text: _of("f16", "bf16", "f64")(row, text) and ("inf loc" in text or "e+308" in text),
-        "a window beside the data is of f32's lowest number",
+        _does("IR918"),
     ),
     Known(
         ("Interpolate",),
         lambda row, text: (
             row.attributes["mode"] == "linear_onnx" and row.inputs[0].element.is_integer and "difference among violations: 1" in text
         ),
-        "the plugin rounds bytes, the reference cuts them",
+        _does("IR915"),
     ),
-    Known(("ReduceL1", "ReduceSum", "ReduceProd", "ReduceL2"), _values(_overflows), "the plugin's sums of bytes saturate, here they wrap"),
+    Known(("ReduceL1", "ReduceSum", "ReduceProd", "ReduceL2"), _values(_overflows), _does("IR913")),
     Known(
         ("ScatterElementsUpdate",),
         lambda row, text: row.attributes.get("reduction") == "mean" and _one_off_in_integers(row, text),
-        "the plugin cuts a mean of integers, the reference rounds it down",
+        _does("IR922"),
     ),
     Known(
         ("Slice", "StridedSlice", "SliceScatter"),
@@ -201,7 +207,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("ReduceMax", "ReduceMin"),
         _values(_of_nothing),
-        "the maximum of nothing is not specified: ours is -inf, as in ONNX, the plugin's the lowest finite f32",
+        _does("IR930"),
     ),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
     Known(("Reshape",), _looser, "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
@@ -218,7 +224,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("MaxPool",),
         _place_of_the_lowest,
-        "OpenVINO does not see the lowest number of a type: where a window holds nothing else, it gives the channel's first index",
+        _does("IR917"),
     ),
     Known(
         ("NormalizeL2",),
@@ -228,7 +234,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         ("SegmentMax",),
         _values(lambda row, text: row.attributes["fill_mode"] == "lowest" and not _of("f32", "i32")(row, text)),
-        "the plugin computes in f32 and i32, and fills with their lowest numbers",
+        _does("IR921"),
     ),
     Known(
         ("SpaceToBatch",),
@@ -240,7 +246,7 @@ KNOWN: tuple[Known, ...] = (
         _values(_of_nothing),
         "of no values OpenVINO leaves the indices as they were in memory",
     ),
-    Known(("SquaredDifference",), _values(_of("i8", "u8")), "of bytes the plugin gives the lesser"),
+    Known(("SquaredDifference",), _values(_of("i8", "u8")), _does("IR923")),
     Known(
         ("Squeeze",),
         lambda row, text: row.inputs[-1].array.size == 0 and text.startswith("findings"),

@@ -20,6 +20,7 @@ from tests.oracle.case_generator import CaseGenerator
 from tests.oracle.explained import reason
 from tests.support.cases import Case
 from tests.support.laws import COUNTED_BY_LENGTH, assert_same, exact_facts, infer, kernel, read_only
+from tests.support.one_operation import one_operation
 
 AGREED, BOTH_REFUSE, THEY_REFUSE, CANNOT = "agreed", "refused by both", "refused by OpenVINO", "OpenVINO cannot"
 EXPLAINED, DIFFERS = "explained", "differ"
@@ -117,7 +118,7 @@ def _reads(row: Case, shapes: Shapes) -> bool:
 def _objection(row: Case, shapes: Shapes) -> str:
     """Why OpenVINO does not read the model; nothing if it does."""
     try:
-        openvino.one_operation(row, shapes).text.model()
+        openvino.model_of(one_operation(row, shapes).text)
     except RuntimeError as error:
         return str(error).strip().splitlines()[-1]
     return ""
@@ -128,8 +129,8 @@ def _through_a_file(row: Case, shapes: Shapes, ours: Sequence[np.ndarray], noted
 
     Why facts differ, where that is known, is noted, so that values are compared all the same.
     """
-    one = openvino.one_operation(row, shapes)
-    theirs = one.text.model()
+    one = one_operation(row, shapes)
+    theirs = openvino.model_of(one.text)
     form = _form(row, shapes)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.xml"

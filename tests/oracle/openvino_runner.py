@@ -7,135 +7,37 @@ precision; constant folding is OpenVINO's reference implementation, and what cou
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from xml.sax.saxutils import quoteattr
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import openvino as ov
 from openvino.passes import ConstantFolding, Manager
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.dtypes.elements import BOOLEAN, F32, I32, Element
-from irexec.dtypes.packing import pack
+from irexec.dtypes.elements import BOOLEAN, F32, Element
 from irexec.dtypes.rounding import round_to
-from irexec.errors import OpError
-from irexec.ir.dims import PartialShape, is_static, shape_text
+from irexec.ir.dims import is_static, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape, write_shape
 from tests.support.cases import Case, FactsCase, Typed
 from tests.support.laws import COARSE, exact_facts, infer
+from tests.support.one_operation import Text, one_operation, spelled, version_of
 
 
 class Refused(Exception):
     """OpenVINO cannot say."""
 
 
-@dataclass
-class Text:
-    """A growing IR: layers, edges and the bytes of constants."""
-
-    layers: list[str]
-    edges: list[str]
-    blob: bytearray
-
-    def layer(
-        self, type: str, version: str, attributes: dict[str, str], inputs: Sequence[tuple[int, int]], outputs: Sequence[Element | None]
-    ) -> int:
-        number = len(self.layers)
-        data = " ".join(f"{name}={quoteattr(text)}" for name, text in attributes.items())
-        ports = "".join(f'<port id="{i}"/>' for i in range(len(inputs)))
-        gives = "".join(f'<port id="{len(inputs) + i}" precision="{(kind or F32).precision}"/>' for i, kind in enumerate(outputs))
-        body = f"<data {data}/>" + (f"<input>{ports}</input>" if inputs else "") + (f"<output>{gives}</output>" if outputs else "")
-        self.layers.append(f'<layer id="{number}" name="n{number}" type="{type}" version="{version}">{body}</layer>')
-        for i, (source, port) in enumerate(inputs):
-            self.edges.append(f'<edge from-layer="{source}" from-port="{port}" to-layer="{number}" to-port="{i}"/>')
-        return number
-
-    def constant(self, element: Element, array: np.ndarray) -> int:
-        raw = pack(element, array).tobytes()
-        location = {"offset": str(len(self.blob)), "size": str(len(raw))}
-        self.blob += raw
-        shape = ", ".join(map(str, array.shape))
-        return self.layer("Const", "opset1", {"element_type": element.name, "shape": shape} | location, [], [element])
-
-    def parameter(self, element: Element, shape: str) -> int:
-        return self.layer("Parameter", "opset1", {"shape": shape, "element_type": element.name}, [], [element])
-
-    def convert(self, source: tuple[int, int], to: Element) -> tuple[int, int]:
-        return self.layer("Convert", "opset1", {"destination_type": to.name}, [source], [to]), 1
-
-    def model(self) -> ov.Model:
-        text = f'<net name="one" version="11"><layers>{"".join(self.layers)}</layers><edges>{"".join(self.edges)}</edges></net>'
-        blob = ov.Tensor(np.frombuffer(bytes(self.blob) or b"\0", np.uint8).copy())
-        return ov.Core().read_model(text.encode(), blob)
-
-
-_SPELLED = {"Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
-
-
-def _version(since: int | str) -> str:
-    return f"opset{since}" if isinstance(since, int) else since
-
-
-def _carried(element: Element) -> Element:
-    """A type that NumPy has, to bring values of ``element`` in and out."""
-    if element.native:
-        return element
-    return F32 if element.is_float else I32
-
-
-@dataclass
-class One:
-    """One operation on its inputs.
-
-    Attributes:
-        text: the IR.
-        node: the name of its layer.
-        fed: what to feed the Parameters, by name.
-        results: the names of the Results.
-    """
-
-    text: Text
-    node: str
-    fed: dict[str, np.ndarray]
-    results: list[str]
-
-
-def one_operation(row: Case, shapes: Mapping[int, PartialShape]) -> One:
-    """The inputs in ``shapes`` are Parameters of these shapes, the others are constants."""
-    text = Text([], [], bytearray())
-    sources, fed = [], {}
-    for i, x in enumerate(row.inputs):
-        if i in shapes:
-            carried = _carried(x.element)
-            source = (text.parameter(carried, write_shape(shapes[i])), 0)
-            fed[f"n{source[0]}"] = x.array.astype(carried.carrier)
-            sources.append(source if x.element.native else text.convert(source, x.element))
-        else:
-            sources.append((text.constant(x.element, x.array), 0))
-    facts = _facts(row)
-    node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in facts])
-    results = []
-    for i, fact in enumerate(facts):
-        out = (node, len(sources) + i)
-        if fact.element is not None and not fact.element.native:
-            out = text.convert(out, _carried(fact.element))
-        results.append(f"n{text.layer('Result', 'opset1', {}, [out], [])}")
-    return One(text, f"n{node}", fed, results)
-
-
-def _facts(row: Case) -> tuple[Fact, ...]:
-    """What is inferred of the outputs; of a row that is refused, at least the first is there."""
-    try:
-        return infer(row, exact_facts(row))
-    except OpError:
-        return (Fact(None, None),)
+def model_of(text: Text) -> ov.Model:
+    """The IR as OpenVINO reads it; raises RuntimeError where it does not."""
+    blob = ov.Tensor(np.frombuffer(bytes(text.blob) or b"\0", np.uint8).copy())
+    return ov.Core().read_model(text.xml().encode(), blob)
 
 
 def _one_operation(row: Case, parameters: set[int]) -> tuple[ov.Model, list[np.ndarray]]:
     one = one_operation(row, {i: row.inputs[i].array.shape for i in parameters})
-    return one.text.model(), list(one.fed.values())
+    return model_of(one.text), list(one.fed.values())
 
 
 def on_cpu(row: Case, parameters: set[int]) -> list[np.ndarray]:
@@ -265,11 +167,11 @@ def infer_case(row: FactsCase) -> tuple[str, ...]:
         else:
             sources.append((text.parameter(fact.element or F32, write_shape(fact.shape)), 0))
     ours = as_tuple(infer(row, row.inputs))
-    node = text.layer(_SPELLED.get(row.type, row.type), _version(row.since), row.attributes, sources, [fact.element for fact in ours])
+    node = text.layer(spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in ours])
     for i in range(len(ours)):
         text.layer("Result", "opset1", {}, [(node, len(sources) + i)], [])
     try:
-        model = text.model()
+        model = model_of(text)
     except RuntimeError as error:
         raise Refused(str(error).strip().splitlines()[-1]) from None
     outputs = [result.input_value(0) for result in model.get_results()]

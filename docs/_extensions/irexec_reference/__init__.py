@@ -11,12 +11,12 @@ FOLDER = "generated"
 
 def write_pages(source: Path) -> list[Path]:
     """Write every generated page below ``source``/generated, in place of those of an earlier build; returns their paths."""
-    from irexec_reference import codes, elements, operations
+    from irexec_reference import codes, elements, operations, portability
 
     folder = source / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     written = []
-    for name, text in {**operations.pages(), **codes.pages(), **elements.pages()}.items():
+    for name, text in {**operations.pages(), **codes.pages(), **elements.pages(), **portability.pages()}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")

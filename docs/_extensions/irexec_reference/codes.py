@@ -12,6 +12,8 @@ _GROUPS = {
     "IR3": "The graph",
     "IR4": "Weights",
     "IR5": "Bodies and variables",
+    "IR90": "What a release of OpenVINO does not read",
+    "IR9": "Where implementations differ",
     "ON0": "ONNX models: the graph",
     "ON1": "ONNX models: nodes that cannot be converted",
     "ON2": "ONNX models: declared types and shapes",
@@ -49,7 +51,7 @@ def _index() -> str:
         "Errors mean that the model cannot be run or its results cannot be trusted; warnings are unusual, but the model can be run.\n",
     ]
     for prefix, title in _GROUPS.items():
-        rows = [row for row in CODES.values() if row.code.startswith(prefix)]
+        rows = [row for row in CODES.values() if next(filter(row.code.startswith, _GROUPS)) == prefix]
         parts += [
             f"## {title}\n",
             table(("Code", "Severity", "Meaning"), [(_link(row), row.severity, _sentence(row.meaning)) for row in rows]),

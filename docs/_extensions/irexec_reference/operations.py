@@ -7,6 +7,7 @@ from functools import cache
 from itertools import groupby
 
 from irexec.io.names import WRITTEN_TYPES
+from irexec.ir.portability import DIFFERENCES
 from irexec.schema.inputs import InputSpec
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
@@ -99,11 +100,11 @@ def _properties(definition: OpDef) -> str:
 
 def _differences(type: str) -> str:
     """What is known of OpenVINO's implementations where they differ from each other, from the specification, or from irexec."""
-    own = [known.why for known in KNOWN if type in known.types]
+    own = [row.does for row in DIFFERENCES.values() if type in row.types] + [known.why for known in KNOWN if type in known.types]
     if not own:
         return ""
     lines = [f"- {prose(why[:1].upper() + why[1:])}.\n" for why in dict.fromkeys(own)]
-    return "## Differences between implementations\n\nFound by random models that OpenVINO and irexec both ran:\n\n" + "".join(lines)
+    return "## Differences between implementations\n\n" + "".join(lines)
 
 
 def _index() -> str:

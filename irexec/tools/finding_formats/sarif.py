@@ -6,6 +6,7 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +47,7 @@ def _rule(code: Code) -> dict[str, Any]:
     fence = "text" if code.code.startswith("ON") else "xml"
     return {
         "id": code.code,
-        "name": "".join(word[:1].upper() + word[1:] for word in code.name.replace(".", " ").split()),
+        "name": "".join(word[:1].upper() + word[1:] for word in re.findall(r"\w+", code.name)),
         "shortDescription": {"text": f"{code.name[:1].upper()}{code.name[1:]}"},
         "fullDescription": {"text": meaning},
         "help": {

@@ -1,0 +1,58 @@
+"""Findings of the differences between implementations, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from irexec.analysis.portability import failures, values  # noqa: F401  (they register their conditions)
+from irexec.analysis.portability.conditions import CONDITIONS
+from irexec.analysis.portability.layer import Layer
+from irexec.analysis.shape_inference import Inference
+from irexec.errors import UnsupportedError
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Model, Node
+from irexec.ir.portability import DIFFERENCES, Difference
+from irexec.ir.portability.releases import Release, parse_release
+from irexec.schema.registry import resolve
+
+
+def portability_findings(model: Model, inference: Inference, release: Release | None = None) -> Iterator[Finding]:
+    """A finding for each layer on which OpenVINO's implementations differ; only those of one release, if it is given.
+
+    What any layer may have, such as an element type, is reported once, at the first of them.
+    """
+    rows = [row for row in DIFFERENCES.values() if release is None or _is_in(row, release)]
+    read = {value for node in model.walk() for value in node.inputs if value is not None}
+    own = set(model.nodes)
+    repeated: dict[str, list[Finding]] = {}
+    for node in model.walk():
+        for row in rows:
+            if row.types and node.type not in row.types:
+                continue
+            layer = _layer(node, inference, read, node in own)
+            if layer is None or not CONDITIONS[row.code](layer):
+                continue
+            finding = node.finding(row.code, row.does)
+            if row.types:
+                yield finding
+            else:
+                repeated.setdefault(row.code, []).append(finding)
+    for first, *others in repeated.values():
+        more = f"; so it is in {len(others)} more layer{'' if len(others) == 1 else 's'}" if others else ""
+        yield replace(first, message=f"{first.message}{more}")
+
+
+def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -> Layer | None:
+    if node in inference.failures:
+        return None
+    try:
+        return Layer(node, resolve(node.type, node.version), inference, read, is_of_the_model)
+    except UnsupportedError:
+        return None
+
+
+def _is_in(row: Difference, release: Release) -> bool:
+    """Whether a release is known to have a difference, or not known not to have it."""
+    begun = row.since is None or release >= parse_release(row.since)
+    return begun and (row.until is None or release < parse_release(row.until))

@@ -1,0 +1,105 @@
+"""A layer as the conditions of differences ask about it: typed attributes, facts and values of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.ir.dims import Size, high, is_static, low
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node, Value
+from irexec.schema.opdef import OpDef
+
+BYTES = frozenset({"i8", "u8"})
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer whose operation is known.
+
+    Attributes:
+        node, definition: as written, and the version of the operation that it is.
+        inference: the facts of all values.
+        read: the values that layers read.
+        is_of_the_model: whether it is not in a body.
+    """
+
+    node: Node
+    definition: OpDef
+    inference: Inference
+    read: Set[Value]
+    is_of_the_model: bool
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value of an attribute by the kernel's name for it; None where it is missing or wrong."""
+        values = typed_attributes(self.node, self.definition).values
+        return self.definition.ungrouped(values).get(name)
+
+    @property
+    def attributes(self) -> Any:
+        """The attributes of an operation that has them in a dataclass; None where one is missing or wrong."""
+        values = typed_attributes(self.node, self.definition).values
+        return next((values.get(name) for name in self.definition.groups), None)
+
+    def says(self, name: str) -> str | None:
+        """The text of an attribute, None where it is absent."""
+        return self.node.attributes.get(name)
+
+    def input(self, index: int) -> Fact:
+        """What is known of an input; nothing of one that is not there."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        return UNKNOWN if value is None else self.inference.facts.get(value, UNKNOWN)
+
+    def has(self, index: int) -> bool:
+        """Whether an input is there."""
+        return index < len(self.node.inputs) and self.node.inputs[index] is not None
+
+    def element(self, index: int = 0) -> str:
+        """The name of an input's element type; empty where it is not known."""
+        element = self.input(index).element
+        return "" if element is None else element.name
+
+    def is_integer(self, index: int = 0) -> bool:
+        element = self.input(index).element
+        return element is not None and element.is_integer
+
+    def is_signed(self, index: int = 0) -> bool:
+        return self.element(index).startswith("i")
+
+    def shape(self, index: int = 0) -> tuple[int, ...] | None:
+        """The static shape of an input; None where it is not known."""
+        shape = self.input(index).shape
+        return shape if is_static(shape) else None
+
+    def sizes(self, index: int = 0) -> tuple[Size, ...] | None:
+        """The shape of an input, in which sizes may be open; None where the rank is not known."""
+        return self.input(index).shape
+
+    def value(self, index: int) -> np.ndarray | None:
+        """The value of an input, if every element of it is known."""
+        return self.input(index).known
+
+    def ints(self, index: int) -> list[int] | None:
+        """The values of an integer input, None where they are not known."""
+        value = self.value(index)
+        return None if value is None or value.dtype.kind not in "iu" else value.ravel().tolist()
+
+    def may_be_negative(self, index: int) -> bool:
+        """Whether an input of a signed type may have a negative element."""
+        value = self.value(index)
+        return self.is_signed(index) and (value is None or bool((value < 0).any()))
+
+    def is_used(self, output: int) -> bool:
+        """Whether something reads an output."""
+        return output < len(self.node.outputs) and self.node.outputs[output] in self.read
+
+
+def may_be(size: Size, value: int) -> bool:
+    """Whether a size may have this value."""
+    top = high(size)
+    return low(size) <= value and (top is None or value <= top)

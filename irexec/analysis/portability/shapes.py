@@ -1,0 +1,40 @@
+"""Conditions on shapes: broadcasting with the axes of the second operand at the start, and windows in the padding."""
+
+from __future__ import annotations
+
+from irexec.analysis.portability.layer import Layer
+from irexec.errors import OpError
+
+
+def is_aligned_at_the_start(layer: Layer) -> bool:
+    """Whether an element-wise operation has ``pdpd``, with a second operand of lower rank of which not every size is 1."""
+    first, second = layer.shape(0), layer.shape(1)
+    if layer["auto_broadcast"] != "pdpd" or first is None or second is None:
+        return False
+    return len(second) < len(first) and any(size != 1 for size in second)
+
+
+def aligned_at_the_end(layer: Layer) -> bool:
+    """Whether the shapes of the two operands fit also with their last axes aligned, as NumPy has it."""
+    first, second = layer.shape(0) or (), layer.shape(1) or ()
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
+
+
+def windows_beside(layer: Layer) -> bool:
+    """Whether a window of pooling lies in the padding as a whole; not where the shape of the data is not known."""
+    shape, attributes = layer.shape(), layer.attributes
+    if shape is None or attributes is None or len(shape) < 3:
+        return False
+    try:
+        windows = attributes.windows(shape[2:])
+    except OpError:
+        return False
+    axes = zip(shape[2:], windows.kernel, windows.strides, windows.dilations, windows.pads_begin, windows.counts, strict=True)
+    return any(_lies_beside(*axis) for axis in axes)
+
+
+def _lies_beside(size: int, kernel: int, stride: int, dilation: int, begin: int, count: int) -> bool:
+    extent = dilation * (kernel - 1) + 1
+    starts = [-begin, (count - 1) * stride - begin]
+    return starts[0] + extent <= 0 or starts[-1] >= size
