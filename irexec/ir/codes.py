@@ -268,3 +268,4 @@ VARIABLE_NOT_ASSIGNED = _code(
 # fmt: on
 
 # At the end, so that the rows of an IR are the first; CODES has all of them.
+from irexec.ir import onnx_codes, portability_codes  # noqa: E402, F401

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
 
+import irexec.ops  # noqa: F401 - its modules register the operations
 from irexec.io.names import WRITTEN_TYPES
 from irexec.ir.portability import DIFFERENCES
 from irexec.schema.inputs import InputSpec

@@ -11,16 +11,21 @@ from irexec_reference.markdown import code, prose, table
 
 
 def pages() -> dict[str, str]:
-    """Pieces of pages, by their names below the folder of generated pages."""
-    return {"portability/differences.inc": differences(), "portability/releases.inc": releases()}
+    """Every page, by its name below the folder of generated pages."""
+    return {"portability/differences.md": differences(), "portability/releases.md": releases()}
 
 
 def differences() -> str:
     """A table for each effect."""
-    parts = []
+    parts = [
+        "# Differences between implementations\n",
+        "Where OpenVINO's own implementations differ from each other or from the specification, with the code of the finding of "
+        "`irexec validate --portability`. *Releases* are those from 2023.0 on that do so, as far as they were asked. "
+        "[Portability](../../reference/portability.md) says more.\n",
+    ]
     for effect, title in _TITLES.items():
         rows = [_row(row) for row in DIFFERENCES.values() if row.effect == effect]
-        parts += [f"### {title}\n", table(("Code", "Operations", "Of OpenVINO", "What it does", "Releases"), rows)]
+        parts += [f"## {title}\n", table(("Code", "Operations", "Of OpenVINO", "What it does", "Releases"), rows)]
     return "\n".join(parts)
 
 
@@ -54,4 +59,7 @@ def releases() -> str:
     for release, members in groupby(ELEMENTS.items(), key=lambda item: item[1]):
         news[release].append("the element types " + ", ".join(code(name) for name, _ in members))
     news[Release(2022, 1)].append("version 11 of IR")
-    return table(("Release", "Reads first"), [(str(release), "; ".join(news[release])) for release in sorted(news)])
+    about = "What each release of OpenVINO reads that those before it do not. [Portability](../../reference/portability.md) says more.\n"
+    return f"# Releases\n\n{about}\n" + table(
+        ("Release", "Reads first"), [(str(release), "; ".join(news[release])) for release in sorted(news)]
+    )

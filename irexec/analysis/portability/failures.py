@@ -96,7 +96,7 @@ def _empty_bag(layer: Layer) -> bool:
 @applies("IR966")
 def _padded_window(layer: Layer) -> bool:
     attributes = layer.attributes
-    if attributes is None or attributes.auto_pad != "explicit":
+    if attributes is None or attributes.auto_pad != "explicit" or not layer["exclude_pad"]:
         return False
     rank = len(attributes.kernel)
     dilations = getattr(attributes, "dilations", ()) or (1,) * rank
