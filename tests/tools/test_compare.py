@@ -424,3 +424,41 @@ def test_a_runtime_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(irexec.EngineError, match="the process of openvino ended with exit code 9"):
         compare(chain(), options=CompareOptions(b_runtime="openvino"))
+
+
+def test_many_layers_take_few_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openvino")
+    from irexec.tools.runtimes.openvino import OpenVINORuntime
+
+    builder = Builder("m")
+    y = builder.parameter("f32", (1, 8), "x")
+    for i in range(150):
+        y = builder.emit(("Sin", "Tanh", "Sigmoid")[i % 3], y, name=f"layer{i}")
+    builder.result(y)
+    counts: list[int] = []
+    run_all = OpenVINORuntime.run_all
+    monkeypatch.setattr(OpenVINORuntime, "run_all", lambda self, runs, values: counts.append(len(values)) or run_all(self, runs, values))
+    found = compare(builder.model(), options=CompareOptions(b_runtime="openvino"))
+    assert found.agrees and len(found.rows) == 150
+    assert counts == [150, 1]
+    assert found.b.startswith("m (openvino 20")
+    counts.clear()
+    assert len(compare(builder.model(), options=CompareOptions(b_runtime="openvino", isolate=True)).rows) == 150
+    assert counts == [150]
+
+
+def test_a_layer_that_openvino_refuses_is_left_out() -> None:
+    pytest.importorskip("openvino")
+    builder = Builder("m")
+    x = builder.emit("Relu", builder.parameter("f32", (1, 4, 5, 5), "x"), name="good")
+    weights = np.ones((1, 4, 3, 3, 3), np.float32)
+    sizes = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    y = builder.emit("GroupConvolutionBackpropData", x, weights, name="up", **sizes)
+    builder.result(builder.emit("Sigmoid", y, name="behind"))
+    builder.result(builder.emit("Tanh", x, name="beside"))
+    found = compare(builder.model(), options=CompareOptions(b_runtime="openvino"))
+    assert {row.b.name for row in found.rows} == {"good", "beside"}
+    reasons = {one.name: one.reason for one in found.uncompared}
+    assert "could not create a primitive descriptor" in reasons["up"]
+    assert reasons["behind"] == "it depends on 'up', which openvino does not run"
+    assert found.missing_results == ("behind",)

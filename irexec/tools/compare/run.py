@@ -164,8 +164,8 @@ class _Comparing:
         results = () if isolated else self._results(rows)
         first, independent = describe_first(rows, self)
         return Comparison(
-            a=self._label(self.a, self.options.a_runtime),
-            b=self._label(self.b, self.options.b_runtime),
+            a=self._label(self.a, self.run_a),
+            b=self._label(self.b, self.run_b),
             tolerance=self.tolerances.text,
             rows=tuple(found.row for found in rows.found),
             first=first,
@@ -200,8 +200,10 @@ class _Comparing:
         reasons = "; ".join(dict.fromkeys(one.reason for one in uncompared)) or "they compute none"
         raise InputError(f"{self.a.label} and {self.b.label} have no tensor in common that can be compared ({reasons})")
 
-    def _label(self, side: AnySide, runtime: str) -> str:
-        return side.label if isinstance(side, RecordedSide) else f"{side.label} ({runtime})"
+    def _label(self, side: AnySide, runtime: Runtime | None) -> str:
+        if runtime is None:
+            return side.label
+        return f"{side.label} ({' '.join(filter(None, (runtime.name, runtime.version.split('-')[0])))})"
 
     def _read_inputs(self, given: Sequence[Given], sources: Sequence[InputSource]) -> None:
         a, b, options = self.a, self.b, self.options
