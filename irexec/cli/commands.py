@@ -18,6 +18,7 @@ COMMANDS = {
     "profile": "Show where the time of a model goes.",
     "bench": "Measure how fast a model runs.",
     "compare": "Find where two models part, or one model in two runtimes.",
+    "serve": "Answer requests to models, over HTTP and gRPC.",
     "convert": "Convert an ONNX model to IR.",
     "graph": "Draw a model as an image, a page or text.",
     "reduce": "Reduce a model to the smallest part that still fails.",

@@ -104,6 +104,7 @@ ROWS = (
     Row("graph {data}/openvino/tensor_iterator.xml -o {tmp}/a.mmd --bodies --cluster"),
     Row("graph {digits}/classifier.xml -o {tmp}/a.svg --profile --runs 1 --around conv0", needs=("igraph",)),
     Row("graph {digits}/classifier.xml --around nowhere", 2),
+    Row("serve =x", 2),
     Row("validate", 2),
     Row("validate {tmp}/missing.xml", 3),
     Row("inspect {tmp}/cut.xml", 3),

@@ -1,0 +1,332 @@
+"""Models behind the Open Inference Protocol (KServe V2), over HTTP and gRPC, by the kserve SDK.
+
+The SDK has the protocol: it parses and writes requests, as JSON, with binary tensors, and as protocol buffers. The servers are
+uvicorn and grpc, which the SDK would start on all addresses of the machine, with endpoints of other protocols beside.
+
+Why kserve: it is the reference implementation of the protocol, kept by those who keep the protocol. MLServer has batching of its own,
+but does not run on Python 3.13; Triton and OpenVINO Model Server are programs that run no code of others in Python on NumPy.
+
+Source: https://github.com/kserve/open-inference-protocol
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import signal
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Port
+from irexec.errors import InputError, IrexecError, ModelError, UnsupportedError
+from irexec.integrations.http_limits import LimitedBodies
+from irexec.integrations.tensors import array_of, datatype_of
+from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
+from irexec.tools.serving.served_model import ServedModel
+
+_JSON_LENGTH = "inference-header-content-length"
+"""The header with the length of the JSON in front of binary tensors. Source: the protocol's extension for binary tensor data."""
+
+_GRACE = 30
+"""Seconds that requests under way have to be answered when the server ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Where and how requests are answered.
+
+    Attributes:
+        host: the address to listen on.
+        port, grpc_port: for HTTP and gRPC; 0 is any that is free, and None for no gRPC.
+        max_batch, max_delay: as for Batcher.
+        jobs: how many runs may be under way at once.
+        max_request: bytes of a request.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    grpc_port: int | None = 8081
+    max_batch: int = 32
+    max_delay: float = 0.005
+    jobs: int = 1
+    max_request: int = 64 << 20
+
+
+def load_kserve() -> Any:
+    """The kserve SDK; raises UnsupportedError if it is not installed."""
+    try:
+        import fastapi
+        import grpc
+        import kserve
+        import prometheus_client
+        import uvicorn
+    except ImportError:
+        raise UnsupportedError("this needs kserve, which is not installed: pip install 'irexec[serve]'") from None
+    del fastapi, grpc, prometheus_client, uvicorn
+    logging.getLogger("kserve").setLevel(logging.CRITICAL)
+    return kserve
+
+
+def serve(models: Sequence[ServedModel], options: ServeOptions, started: Callable[[str, str | None], None]) -> None:
+    """Answer requests until SIGINT or SIGTERM; those under way are answered before it returns.
+
+    Args:
+        models: by name.
+        options: where and how.
+        started: is called with the addresses of both protocols once they are listened on.
+
+    Raises:
+        UnsupportedError: kserve is not installed.
+        ModelError: an address cannot be listened on.
+    """
+    load_kserve()
+    asyncio.run(_Server(models, options).run(started))
+
+
+class _Server:
+    """The servers of both protocols and the models behind them."""
+
+    def __init__(self, models: Sequence[ServedModel], options: ServeOptions) -> None:
+        from kserve import ModelRepository
+
+        self._options, self._registry = options, ModelRepository()
+        self._executor = ThreadPoolExecutor(options.jobs, "irexec-run")
+        self._slots = asyncio.Semaphore(options.jobs)
+        self._metrics = _Metrics()
+        for model in models:
+            ran = self._metrics.of(model.name)
+            batcher = Batcher(model, self._executor, self._slots, max_batch=options.max_batch, max_delay=options.max_delay, ran=ran)
+            self._registry.update(_model_class()(model, batcher))
+
+    async def run(self, started: Callable[[str, str | None], None]) -> None:
+        """Listen until a signal comes."""
+        dataplane = _dataplane_class()(self._registry)
+        http = _http_server(dataplane, self._options)
+        grpc, grpc_port = await _grpc_server(dataplane, self._options)
+        stop = asyncio.Event()
+        with _on_signals(stop):
+            serving = asyncio.create_task(http.serve())
+            try:
+                while not http.started and not serving.done():
+                    await asyncio.sleep(0.01)
+                if serving.done():
+                    raise ModelError(f"{self._options.host}:{self._options.port} cannot be listened on: is it in use?")
+                port = http.servers[0].sockets[0].getsockname()[1]
+                host = self._options.host
+                started(f"http://{host}:{port}", None if grpc_port is None else f"grpc://{host}:{grpc_port}")
+                await stop.wait()
+            finally:
+                http.should_exit = True
+                ending = [] if grpc is None else [asyncio.create_task(grpc.stop(_GRACE))]
+                await asyncio.gather(serving, *ending, return_exceptions=True)
+                self._executor.shutdown()
+
+
+@contextlib.contextmanager
+def _on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Set ``stop`` when the process is asked to end."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(stop.set))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _http_server(dataplane: Any, options: ServeOptions) -> Any:
+    import fastapi
+    import uvicorn
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse
+    from kserve import errors
+    from kserve.protocol.rest.server import metrics_handler
+    from kserve.protocol.rest.v2_endpoints import register_v2_endpoints
+
+    async def refuse(request: Any, error: Exception) -> Any:
+        return JSONResponse({"error": _unreadable(error)}, 400)
+
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    register_v2_endpoints(app, dataplane, _Fixed())
+    app.add_api_route("/metrics", metrics_handler, methods=["GET"])
+    for kind, handler in (
+        (errors.InvalidInput, errors.invalid_input_handler), (errors.ModelNotFound, errors.model_not_found_handler),
+        (errors.ModelNotReady, errors.model_not_ready_handler), (NotImplementedError, errors.not_implemented_error_handler),
+        (RequestValidationError, refuse), (Exception, errors.generic_exception_handler),
+    ):  # fmt: skip
+        app.add_exception_handler(kind, handler)
+    app.add_middleware(LimitedBodies, limit=options.max_request)
+
+    class Server(uvicorn.Server):  # type: ignore[misc]
+        """Leaves signals to the command."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        app, options.host, options.port, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE,
+    )  # fmt: skip
+    return Server(config)
+
+
+def _unreadable(error: Any) -> str:
+    """What is wrong with a request that is not one of the protocol, in a sentence."""
+    first = error.errors()[0] if error.errors() else {}
+    where = ".".join(str(part) for part in first.get("loc", ()) if part not in ("body", "InferenceRequest", "bytes"))
+    return f"the request is not one of the protocol: {where or 'body'}: {first.get('msg', 'cannot be read')}"
+
+
+async def _grpc_server(dataplane: Any, options: ServeOptions) -> tuple[Any, int | None]:
+    if options.grpc_port is None:
+        return None, None
+    from grpc import aio
+    from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc
+    from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
+    from kserve.protocol.grpc.servicer import InferenceServicer
+
+    limits = [(f"grpc.max_{which}_message_length", options.max_request) for which in ("receive", "send")]
+    # Without it two servers can listen on one port, and share its requests.
+    server = aio.server(interceptors=(ExceptionToStatusInterceptor(),), options=[*limits, ("grpc.so_reuseport", 0)])
+    grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceServicer(dataplane, _Fixed()), server)
+    try:
+        port = server.add_insecure_port(f"{options.host}:{options.grpc_port}")
+    except RuntimeError:
+        port = 0
+    if not port:
+        raise ModelError(f"{options.host}:{options.grpc_port} cannot be listened on: is it in use?")
+    await server.start()
+    return server, port
+
+
+class _Fixed:
+    """The models are those that the server was started with."""
+
+    async def load(self, model_name: str) -> None:
+        raise NotImplementedError("models are not loaded by requests")
+
+    async def unload(self, model_name: str) -> None:
+        raise NotImplementedError("models are not unloaded by requests")
+
+
+def _dataplane_class() -> Any:
+    from kserve.errors import InvalidInput
+    from kserve.protocol.dataplane import DataPlane
+
+    class Refusing(DataPlane):  # type: ignore[misc]
+        """Whatever goes wrong while a request is decoded is wrong with the request."""
+
+        def decode(self, body: Any, headers: Any, *args: Any, **options: Any) -> Any:
+            if isinstance(body, bytes):
+                # Without a type of content the body is not parsed before. Without this header there are no binary tensors behind the JSON.
+                headers = {_JSON_LENGTH: str(len(body))} | dict(headers)
+            try:
+                return super().decode(body, headers, *args, **options)
+            except InvalidInput:
+                raise
+            except Exception as error:
+                raise InvalidInput(f"the request is not one of the protocol: {error}") from None
+
+    return Refusing
+
+
+def _model_class() -> Any:
+    from kserve import InferOutput, InferRequest, InferResponse, Model
+    from kserve.errors import InvalidInput, ModelNotReady
+
+    class Served(Model):  # type: ignore[misc]
+        """A model as the SDK calls it."""
+
+        def __init__(self, model: ServedModel, batcher: Batcher) -> None:
+            super().__init__(model.name)
+            self._served, self._batcher = model, batcher
+            self.ready = True
+
+        def get_input_types(self) -> list[dict[str, Any]]:
+            return [_metadata(port) for port in self._served.inputs]
+
+        def get_output_types(self) -> list[dict[str, Any]]:
+            return [_metadata(port) for port in self._served.outputs]
+
+        async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
+            if not isinstance(payload, InferRequest):
+                raise InvalidInput("the request is not one of the Open Inference Protocol")
+            try:
+                given = {tensor.name: array_of(tensor, _port(self._served.inputs, tensor.name)) for tensor in payload.inputs}
+                if len(given) < len(payload.inputs):
+                    raise InputError(f"an input is given twice: {', '.join(tensor.name for tensor in payload.inputs)}")
+                results = await self._batcher.submit(self._served.bound(given))
+                wanted = _wanted(self._served, payload.request_outputs)
+            except TooManyRequestsError as error:
+                raise ModelNotReady(self.name, str(error)) from None
+            except IrexecError as error:
+                raise InvalidInput(str(error)) from None
+            outputs = [_output(InferOutput, name, results[name], payload.from_grpc) for name in wanted]
+            return InferResponse(
+                response_id=payload.id or str(uuid.uuid4()), model_name=self.name, infer_outputs=outputs, from_grpc=payload.from_grpc,
+                use_binary_outputs=payload.use_binary_outputs, requested_outputs=payload.request_outputs or None,
+            )  # fmt: skip
+
+    return Served
+
+
+def _port(ports: Sequence[Port], name: str) -> Port | None:
+    return next((port for port in ports if name in port.names), None)
+
+
+def _wanted(model: ServedModel, requested: Sequence[Any] | None) -> list[str]:
+    names = [port.name for port in model.outputs]
+    for output in requested or ():
+        if output.name not in names:
+            raise InputError(f"there is no output {output.name!r}, but {', '.join(names)}")
+    return list(dict.fromkeys(output.name for output in requested)) if requested else names
+
+
+def _metadata(port: Port) -> dict[str, Any]:
+    shape = [-1] if port.shape is None else [size if isinstance(size, int) else -1 for size in port.shape]
+    return {"name": port.name, "datatype": datatype_of(port.element), "shape": shape}
+
+
+def _output(kind: Any, name: str, array: np.ndarray, is_binary: bool) -> Any:
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    datatype = "BYTES" if array.dtype == object else datatype_of(array.dtype)
+    output = kind(name, list(array.shape), datatype)
+    if is_binary:
+        output.set_data_from_numpy(array, binary_data=True)
+    else:
+        output.data = array
+    return output
+
+
+class _Metrics:
+    """What /metrics has of runs, beside what the SDK counts."""
+
+    def __init__(self) -> None:
+        from prometheus_client import Counter, Histogram
+
+        sizes = [1, 2, 4, 8, 16, 32, 64, 128, math.inf]
+        self._requests = Histogram("irexec_batch_requests", "Requests of a run", ["model"], buckets=sizes)
+        self._items = Histogram("irexec_batch_items", "Items of a run", ["model"], buckets=sizes)
+        self._seconds = Histogram("irexec_run_seconds", "Seconds of a run", ["model"])
+        self._runs = Counter("irexec_runs", "Runs", ["model"])
+
+    def of(self, name: str) -> Callable[[int, int, float], None]:
+        """Takes the requests, items and seconds of each run of a model."""
+
+        def ran(requests: int, items: int, seconds: float) -> None:
+            self._requests.labels(name).observe(requests)
+            self._items.labels(name).observe(items)
+            self._seconds.labels(name).observe(seconds)
+            self._runs.labels(name).inc()
+
+        return ran

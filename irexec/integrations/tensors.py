@@ -1,0 +1,120 @@
+"""Tensors of the Open Inference Protocol as arrays: type, shape and contents must be those that the request says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from irexec.analysis.model import Port
+from irexec.dtypes.elements import Element
+from irexec.errors import InputError
+
+_DTYPES = {
+    "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "INT8": np.int8,
+    "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "FP16": np.float16, "FP32": np.float32, "FP64": np.float64,
+}  # fmt: skip
+_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+_BYTES = "BYTES"
+_LENGTH = 4
+
+
+def datatype_of(like: Element | np.dtype | None) -> str:
+    """The protocol's name of a type; one that NumPy lacks has the name of its carrier, and texts are BYTES."""
+    if isinstance(like, Element):
+        like = None if like.kind == "string" else like.carrier
+    return _BYTES if like is None else _NAMES.get(np.dtype(like), _BYTES)
+
+
+def array_of(tensor: Any, port: Port | None) -> np.ndarray:
+    """A tensor of a request, whose contents are bytes, or a list that may be nested.
+
+    Args:
+        tensor: an InferInput of the kserve SDK.
+        port: the input that it is for; None if there is none of the name, which is refused later.
+
+    Raises:
+        InputError: the contents do not fit the type and shape that the tensor says, or the type is not that of the input.
+    """
+    what, kind, shape = f"input {tensor.name!r}", tensor.datatype, list(tensor.shape)
+    if kind != _BYTES and kind not in _DTYPES:
+        raise InputError(f"{what} has datatype {kind!r}, expected {', '.join(_DTYPES)} or {_BYTES}")
+    if port is not None and port.element is not None and kind != datatype_of(port.element):
+        raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
+    if not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
+        raise InputError(f"{what} has shape {shape}, expected sizes of 0 and more")
+    raw = tensor._raw_data
+    said = tensor.parameters.get("binary_data_size") if isinstance(tensor.parameters, dict) else None
+    if raw is not None and said is not None and said != len(raw):
+        raise InputError(f"{what} has {len(raw)} bytes, and says that it has {said}")
+    values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
+    if values.size != math.prod(shape):
+        raise InputError(f"{what} has {values.size} elements, and shape {shape} has {math.prod(shape)}")
+    return values.reshape(shape)
+
+
+def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
+    if kind == _BYTES:
+        return _texts(what, _pieces(what, raw))
+    dtype = np.dtype(_DTYPES[kind]).newbyteorder("<")
+    if len(raw) % dtype.itemsize:
+        raise InputError(f"{what} has {len(raw)} bytes, expected a multiple of the {dtype.itemsize} of {kind}")
+    if kind == "BOOL":
+        return np.frombuffer(raw, np.uint8) != 0
+    return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="), copy=False)
+
+
+def _pieces(what: str, raw: bytes) -> list[bytes]:
+    """Texts, each behind its length in four bytes."""
+    found: list[bytes] = []
+    start = 0
+    while start < len(raw):
+        size = int.from_bytes(raw[start : start + _LENGTH], "little")
+        end = start + _LENGTH + size
+        if start + _LENGTH > len(raw) or end > len(raw):
+            raise InputError(f"{what} ends within element {len(found)}")
+        found.append(raw[start + _LENGTH : end])
+        start = end
+    return found
+
+
+def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
+    if data is None:
+        raise InputError(f"{what} has no data")
+    if kind == _BYTES:
+        return _texts(what, list(_flat(data)))
+    try:
+        values = np.array(data if isinstance(data, list) else list(data))
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(f"{what} has data that is not a list of numbers, nor lists of these of one length") from None
+    if not values.size:
+        return np.zeros(0, _DTYPES[kind])
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{what} has data that is not a list of numbers, nor lists of these of one length")
+    with np.errstate(all="ignore"):
+        typed: np.ndarray = values.astype(_DTYPES[kind])
+        same = typed.astype(values.dtype) == values
+    if typed.dtype.kind != "f" and not same.all():
+        raise InputError(f"{what} has the value {values[~same].ravel()[0]}, which {kind} cannot hold")
+    return typed.ravel()
+
+
+def _flat(data: Any) -> Any:
+    for each in data:
+        if isinstance(each, list):
+            yield from _flat(each)
+        else:
+            yield each
+
+
+def _texts(what: str, values: list[Any]) -> np.ndarray:
+    found = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        try:
+            found[i] = value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError as error:
+            raise InputError(f"{what} has text that is not UTF-8: {error.reason}") from None
+        if not isinstance(found[i], str):
+            raise InputError(f"{what} has the value {value!r}, expected text")
+    return found

@@ -1,0 +1,34 @@
+"""irexec serve: names of models, and what is said without the SDK; python -m tests.serving has the rest, with clients."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from irexec.cli.main import run
+
+MODEL = str(Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml")
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["=x.xml"], "'=x.xml' is not NAME=MODEL"),
+        (["name="], "'name=' is not NAME=MODEL"),
+        ([MODEL, f"classifier={MODEL}"], "two models are called 'classifier'"),
+        ([], "missing argument"),
+        ([MODEL, "--max-batch", "0"], "0 is not in the range"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], says: str, capsys: Capture) -> None:
+    assert run(["serve", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.skipif(importlib.util.find_spec("kserve") is not None, reason="kserve is installed")
+def test_without_kserve_the_command_says_what_to_install(capsys: Capture) -> None:
+    assert run(["serve", MODEL]) == 4
+    assert capsys.readouterr().err == "error: this needs kserve, which is not installed: pip install 'irexec[serve]'\n"
