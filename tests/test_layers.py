@@ -45,7 +45,7 @@ _ONLY = {
     "click": ("irexec/cli/",),
     "rich": ("irexec/cli/",),
     "PIL": ("irexec/tools/image_files.py",),
-    "kserve": ("irexec/integrations/open_inference.py",),
+    "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
     "fastapi": ("irexec/integrations/open_inference.py",),
     "uvicorn": ("irexec/integrations/open_inference.py",),
     "grpc": ("irexec/integrations/open_inference.py",),

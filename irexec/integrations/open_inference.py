@@ -26,13 +26,11 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError, UnsupportedError
+from irexec.integrations.binary_requests import infer_request
 from irexec.integrations.http_limits import LimitedBodies
 from irexec.integrations.tensors import array_of, datatype_of
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
 from irexec.tools.serving.served_model import ServedModel
-
-_JSON_LENGTH = "inference-header-content-length"
-"""The header with the length of the JSON in front of binary tensors. Source: the protocol's extension for binary tensor data."""
 
 _GRACE = 30
 """Seconds that requests under way have to be answered when the server ends."""
@@ -226,12 +224,13 @@ def _dataplane_class() -> Any:
     class Refusing(DataPlane):  # type: ignore[misc]
         """Whatever goes wrong while a request is decoded is wrong with the request."""
 
-        def decode(self, body: Any, headers: Any, *args: Any, **options: Any) -> Any:
-            if isinstance(body, bytes):
-                # Without a type of content the body is not parsed before. Without this header there are no binary tensors behind the JSON.
-                headers = {_JSON_LENGTH: str(len(body))} | dict(headers)
+        def decode(self, body: Any, headers: Any, *args: Any, model_name: str = "", **options: Any) -> Any:
             try:
-                return super().decode(body, headers, *args, **options)
+                if isinstance(body, bytes):
+                    return infer_request(body, headers, model_name), {}
+                return super().decode(body, headers, *args, model_name=model_name, **options)
+            except IrexecError as error:
+                raise InvalidInput(str(error)) from None
             except InvalidInput:
                 raise
             except Exception as error:

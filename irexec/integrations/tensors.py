@@ -45,9 +45,6 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
     if not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
         raise InputError(f"{what} has shape {shape}, expected sizes of 0 and more")
     raw = tensor._raw_data
-    said = tensor.parameters.get("binary_data_size") if isinstance(tensor.parameters, dict) else None
-    if raw is not None and said is not None and said != len(raw):
-        raise InputError(f"{what} has {len(raw)} bytes, and says that it has {said}")
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
     if values.size != math.prod(shape):
         raise InputError(f"{what} has {values.size} elements, and shape {shape} has {math.prod(shape)}")
