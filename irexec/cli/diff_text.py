@@ -31,20 +31,18 @@ def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
         yield _HEAD, "@@ model @@"
         yield from _model(found.model, verbose)
     own = _own(found)
-    renamed: list[LayerDiff] = []
-    shown: set[int] = set()
-    for group in groups(found.layers):
-        layers = [found.layers[index] for index in group]
-        if layers[0].status == "renamed":
-            renamed += layers
-        elif verbose or len(group) <= _ALONE:
-            shown.update(group)
-            for index in group:
-                yield from _layer(found.layers[index], own.get(index, ()))
-        else:
-            yield from _group(layers)
-    yield from _renamed(renamed, verbose)
-    listed = {id(each) for index, followers in own.items() if index in shown for each in followers}
+    summed = {} if verbose else {group[0]: group for group in groups(found.layers) if len(group) > _ALONE}
+    hidden = {index for group in summed.values() for index in group}
+    shown = [index for index, layer in enumerate(found.layers) if layer.status != "renamed" and index not in hidden]
+    for index, layer in enumerate(found.layers):
+        if layer.status == "renamed":
+            continue
+        if index in summed:
+            yield from _group([found.layers[other] for other in summed[index]])
+        elif index not in hidden:
+            yield from _layer(layer, own.get(index, ()))
+    yield from _renamed([layer for layer in found.layers if layer.status == "renamed"], verbose)
+    listed = {id(each) for index in shown for each in own.get(index, ())}
     yield from _following(found, listed, verbose)
 
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def main() -> int:
             model = network(name, Path(folder))
             wrong = 0
             for seed in range(given.seed, given.seed + given.count):
-                outcome, _ = run(model, seed, edits=given.edits, renamed=given.renamed, kind=given.kind)
+                # Other edits for each network.
+                outcome, _ = run(model, seed + zlib.crc32(name.encode()), edits=given.edits, renamed=given.renamed, kind=given.kind)
                 edits += len(outcome.edits)
                 wrong += not outcome.is_right
                 for edit in outcome.edits:
