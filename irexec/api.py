@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,15 @@ from irexec.io.sources import Source, read_source
 from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Finding
+from irexec.ir.shape_text import ShapeLike
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 
 
 def read_model(
-    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None
-) -> Model:
+    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
+    inputs: Mapping[str, ShapeLike] | None = None,
+) -> Model:  # fmt: skip
     """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are used.
 
     A path that ends in .onnx is that of an ONNX model. Anything else is one if its bytes begin as those of an ONNX model, with which
@@ -37,20 +39,29 @@ def read_model(
         weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the .xml.
         mmap: map the .bin. Otherwise it is read into memory at once, so that what happens to it later has no effect.
         progress: is called with each part of the model that has been read, as a fraction of it.
+        inputs: shapes of inputs of an ONNX model, with which it is converted in place of those that it declares: some nodes can be
+            converted only if the sizes of their inputs are known. An IR is reshaped when it has been read.
 
     Raises:
         ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that leaves a
             graph is kept in ``model.problems`` for ``irexec.validate``, and so is a .bin beside the .xml that cannot be
             read; compile_model refuses both.
         ConversionError: the ONNX model cannot be read or converted, or the package onnx is not installed.
-        InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have.
+        InputError: an argument is of another type, or is for a .bin, which an ONNX model does not have, or for an ONNX model.
     """
     source = _source(model)
     if isinstance(source, Source):
+        if inputs:
+            raise InputError(f"{source.name} is an IR: it takes other shapes of inputs when it has been read, by reshape")
         return Model.of(io.read(source, weights, mmap=mmap, progress=progress))
     _refuse_bin(source.name, weights, mmap)
     texts: list[str] = []
-    found: Model = _converters(source.name).convert(source.content, warn=texts.append)
+    try:
+        found: Model = _converters(source.name).convert(source.content, inputs=inputs, warn=texts.append)
+    except ConversionError as error:
+        if str(error).startswith(source.name):
+            raise
+        raise ConversionError(f"{source.name}: {error}", unsupported=error.unsupported) from error
     for text in texts:
         # At the line that calls read_model.
         warnings.warn(f"{source.name}: {text}", ConversionWarning, stacklevel=2)

@@ -11,7 +11,6 @@ import click
 from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph, times_by_type
 from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.api import read_model
 from irexec.cli import inspect_views as views
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option
@@ -30,7 +29,7 @@ from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, s
 from irexec.tools.memory import MemoryReport, memory
 from irexec.tools.plan import plan
 from irexec.tools.precision import PrecisionReport, precision
-from irexec.tools.shapes import Shapes, reshape_for_display
+from irexec.tools.shapes import Shapes, read_with_shapes, reshape_for_display
 from irexec.tools.tree import TreeReport, tree
 from irexec.tools.weights import WeightLine, weights
 
@@ -73,7 +72,7 @@ def inspect(model: str, weights_path: str | None, mmap: bool, shapes: tuple[Shap
     _check_usage(asked)
     new_shapes = shapes_by_input(shapes, "--shape")
     with progress_bar(f"reading {model}", 1) as advance:
-        read = read_model(model, weights_path, mmap=mmap, progress=advance)
+        read = read_with_shapes(model, weights_path, new_shapes, mmap=mmap, progress=advance)
     if is_execution_graph(read):
         _refuse_for_execution_graph(model, asked, bool(shapes))
         _execution_graph(model, read, asked.show_layers, asked.show_ops, as_json)

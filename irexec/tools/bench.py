@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.model import Port
-from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.html import Record
@@ -22,7 +21,7 @@ from irexec.tools.engines import Job
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, sample_inputs
 from irexec.tools.run_options import RunOptions
-from irexec.tools.shapes import reshape
+from irexec.tools.shapes import read_with_shapes, reshape
 
 OTHERS = ("openvino", "onnxruntime")
 """The runtimes to compare with."""
@@ -110,7 +109,7 @@ def bench(
     """
     for engine in options.against:
         _require(engine)
-    model = read_model(path, options.weights)
+    model = read_with_shapes(path, options.weights, options.shapes or {})
     reshape(model, options.shapes or {})
     ports = model.inputs
     arrays = sample_inputs(sources, ports, options.seed, notify, MemoryLimit(options.max_memory))

@@ -17,8 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from irexec.api import compile_model, read_model
+from irexec.api import compile_model
 from irexec.tools.process_memory import peak_bytes
+from irexec.tools.shapes import Shapes, read_with_shapes, reshape
 
 Feeds = Mapping[str, np.ndarray]
 Run = Callable[[Feeds], Sequence[np.ndarray]]
@@ -51,9 +52,9 @@ class Job:
 
 def load_irexec(job: Job, feeds: Feeds) -> Run:
     """Named by inputs of the model."""
-    model = read_model(job.model, job.bin)
-    if job.reshape:
-        model.reshape({name: array.shape for name, array in feeds.items()})
+    shapes: Shapes = {name: array.shape for name, array in feeds.items()} if job.reshape else {}
+    model = read_with_shapes(job.model, job.bin, shapes)
+    reshape(model, shapes)
     compiled = compile_model(model, threads=job.threads, **job.options)
     return lambda feeds: list(compiled(feeds).values())
 

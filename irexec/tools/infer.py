@@ -12,7 +12,6 @@ from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
-from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, NodeError
 from irexec.html import Record, display, record, records
@@ -30,7 +29,7 @@ from irexec.tools.input_sources import InputSource, external_files, files_read, 
 from irexec.tools.result_files import check_outputs, write_results
 from irexec.tools.results import Prediction, predictions, read_labels
 from irexec.tools.run_options import SessionOptions
-from irexec.tools.shapes import refused, reshape
+from irexec.tools.shapes import read_with_shapes, refused, reshape
 from irexec.tools.trap import TrapReport
 from irexec.tools.trapped_run import TrapOptions, run_with_trap
 
@@ -235,7 +234,7 @@ def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions
 
 
 def _model(path: str, options: InferOptions) -> Model:
-    model = read_model(path, options.weights, mmap=options.mmap)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
     if options.strict:
         _refuse_errors(model)
     reshape(model, options.shapes or {}, tolerant=True)

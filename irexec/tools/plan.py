@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irexec.api import read_model
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import PartialShape
 from irexec.runtime.session import CompiledModel
-from irexec.tools.shapes import reshape
+from irexec.tools.shapes import read_with_shapes, reshape
 
 
 def plan(
@@ -34,6 +33,6 @@ def plan(
         InputError: the model does not take the shapes.
         ModelError, NodeError, UnsupportedError: the model cannot be read or compiled.
     """
-    model = read_model(path, weights, mmap=mmap)
+    model = read_with_shapes(path, weights, shapes or {}, mmap=mmap)
     reshape(model, shapes or {})
     return CompiledModel(model, threads=threads, max_memory=max_memory).plan

@@ -9,7 +9,6 @@ from pathlib import Path
 from irexec.analysis.cost import Cost, Costs
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.html import display, element, sections
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
@@ -18,7 +17,7 @@ from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run_options import SessionOptions
-from irexec.tools.shapes import Shapes, reshape
+from irexec.tools.shapes import Shapes, read_with_shapes, reshape
 from irexec.tools.trace import check_trace, write_trace
 
 
@@ -85,7 +84,7 @@ def profile(
     """
     if options.trace is not None:
         check_trace(options.trace, files_read(path, options.weights, sources))
-    model = read_model(path, options.weights, mmap=options.mmap)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
     if options.trace is not None:
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
@@ -104,7 +103,7 @@ def static_profile(path: str, weights: str | None = None, shapes: Shapes | None 
         InputError: there is no input of a name in ``shapes``.
         ModelError: the model cannot be read.
     """
-    model = read_model(path, weights)
+    model = read_with_shapes(path, weights, shapes or {})
     refuse_execution_graph(model)
     reshape(model, shapes or {}, tolerant=True)
     costs = Costs(model, infer_shapes(model, tolerant=True).facts)

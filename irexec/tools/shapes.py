@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from irexec.analysis.model import Model, expected
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.errors import InputError, NodeError
+from irexec.api import read_model
+from irexec.errors import ConversionError, InputError, NodeError
+from irexec.io.model_names import model_names
 from irexec.ir.dims import PartialShape, shape_text
 
 Shapes = Mapping[str | None, PartialShape]
 """Shapes by the names of inputs; None is the only input."""
+
+
+def read_with_shapes(
+    path: str, weights: str | None, shapes: Shapes, *, mmap: bool = True, progress: Callable[[float], None] | None = None
+) -> Model:
+    """Read a model that is to be given shapes: an ONNX model that cannot be converted without them is converted with them.
+
+    Args:
+        path, weights, mmap, progress: as for read_model.
+        shapes: as for ``reshape``, which is still to be called.
+
+    Raises:
+        ModelError, ConversionError, InputError: as for read_model.
+    """
+    try:
+        return read_model(path, weights, mmap=mmap, progress=progress)
+    except ConversionError:
+        if not shapes:
+            raise
+    only = next(iter(model_names(path).inputs), "")
+    return read_model(path, progress=progress, inputs={only if name is None else name: shape for name, shape in shapes.items()})
 
 
 def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:

@@ -136,7 +136,7 @@ def test_transposed_convolution_of_unknown_size() -> None:
     same = '(float[1,1,?] x) => (float[1,1,?] y) { y = ConvTranspose <auto_pad: string = "SAME_LOWER", strides: ints = [2]> (x, w) }'
     np.testing.assert_array_equal(run(model_of(same, 11, w=weights), f32([[1, 1]]))[0].shape, (1, 1, 4))
     asked = "(float[1,1,?] x) => (float[1,1,5] y) { y = ConvTranspose <output_shape: ints = [5]> (x, w) }"
-    with pytest.raises(irexec.ConversionError, match="must be known to resolve output_shape: give them with --input"):
+    with pytest.raises(irexec.ConversionError, match="must be known to resolve output_shape: give the input a shape"):
         converters.convert(model_of(asked, 11, w=weights))
 
 

@@ -21,6 +21,7 @@ ROWS = [
     Row("if, then", CHOICE, {"c": YES, "x": X}, [X * 2]),
     Row("if, else", CHOICE, {"c": NO, "x": X}, [X.sum(1, keepdims=True)]),
     Row("if, condition of one dimension", CHOICE.replace("bool c", "bool[1] c"), {"c": np.array([True]), "x": X}, [X * 2]),
+    Row("if, condition of two dimensions", CHOICE.replace("bool c", "bool[1, 1] c"), {"c": np.array([[False]]), "x": X}, [X.sum(1, keepdims=True)]),
     Row(
         "if, inside another, with two captures and a constant",
         """g (bool c, bool d, float[2] x, float[2] z) => (float[2] y) {

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.validate import validate
-from irexec.api import read_model
 from irexec.tools.graph.draw import draw
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.texts import count
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
 from irexec.tools.profile import ProfileOptions, profile
-from irexec.tools.shapes import reshape
+from irexec.tools.shapes import read_with_shapes, reshape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ def create(
         InputError: there is no layer or input of a name, or nothing is left to draw.
         ModelError, UnsupportedError: the model cannot be read; with times, NodeError: it cannot be run.
     """
-    model = read_model(path, options.weights, mmap=options.mmap)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
     reshape(model, options.shapes or {}, tolerant=True)
     found = validate(model) if options.findings else ()
     measured = profile(path, sources, options, notify) if options.times else None

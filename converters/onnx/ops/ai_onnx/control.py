@@ -24,7 +24,8 @@ def if_1(b: Context, cond: Value, *, then_branch: GraphProto, else_branch: Graph
     known = b.known(cond)
     if known is not None and known.size == 1:
         return tuple(b.subgraph_values(then_branch if known.reshape(-1)[0] else else_branch))
-    inputs, builders = [cond], {}
+    # IR allows rank 0 and 1, ONNX any with a single element.
+    inputs, builders = [b.scalar(cond) if (b.fact(cond).rank or 0) > 1 else cond], {}
     kinds = []
     for name, graph in (("then_body", then_branch), ("else_body", else_branch)):
         builders[name] = builder = BodyBuilder(b, inputs, reserved=1)

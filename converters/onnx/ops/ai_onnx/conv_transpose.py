@@ -7,6 +7,7 @@ from dataclasses import replace
 from converters.onnx.algorithms.convolution import add_bias, conv_windows, grouped_weights
 from converters.onnx.algorithms.windows import Windows, broadcast_to_axes
 from converters.onnx.context import Context
+from converters.onnx.objections import NotKnownError
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -66,5 +67,5 @@ def _spatial_sizes(b: Context, x: Value, rank: int) -> list[int]:
     if len(sizes) != rank:
         raise OpError(f"the data {b.fact(x)} does not have the {rank} spatial axes of the weights")
     if not all(isinstance(size, int) for size in sizes):
-        raise OpError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give them with --input")
+        raise NotKnownError(f"the spatial sizes of the data, {b.fact(x)}, must be known to resolve output_shape: give the input a shape")
     return [int(size) for size in sizes if isinstance(size, int)]
