@@ -46,6 +46,8 @@ ROWS = (
     Row("validate {digits}/classifier.xml {digits}/damaged.xml --ignore IR302 --weights", 1),
     Row("validate {digits} {tmp}/cut.xml", 3),
     Row("validate {samples}/execution_graph.xml"),
+    Row("validate {digits}/classifier.xml --portability --for 2023.3", 1),
+    Row("validate {data}/openvino/dynamic.xml --portability"),
     Row("explain"),
     Row("explain IR103 IR007"),
     Row("ops"),

@@ -16,6 +16,7 @@ from irexec.ir.graph import Node, Value
 from irexec.schema.opdef import OpDef
 
 BYTES = frozenset({"i8", "u8"})
+_MOVING = frozenset({"Broadcast", "Tile", "Gather", "Convert", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "StridedSlice"})
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,16 @@ class Layer:
         return None if value is None or value.dtype.kind not in "iu" else value.ravel().tolist()
 
     def may_be_negative(self, index: int) -> bool:
-        """Whether an input of a signed type may have a negative element."""
-        value = self.value(index)
-        return self.is_signed(index) and (value is None or bool((value < 0).any()))
+        """Whether an input of a signed type may have a negative element; sizes of shapes have none, known or not."""
+        value = self.input(index).value
+        return self.is_signed(index) and (value is None or any(low(element) < 0 for element in value.ravel().tolist()))
+
+    def is_made_of_sizes(self, index: int) -> bool:
+        """Whether an input is a size of a tensor, repeated: it comes from a ShapeOf by way of operations that only move values."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        while value is not None and value.node.type in _MOVING:
+            value = value.node.inputs[0] if value.node.inputs else None
+        return value is not None and value.node.type == "ShapeOf"
 
     def is_used(self, output: int) -> bool:
         """Whether something reads an output."""

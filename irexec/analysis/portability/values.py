@@ -99,11 +99,11 @@ def _peepholes(layer: Layer) -> bool:
 
 @applies("IR926")
 def _lengths(layer: Layer) -> bool:
-    sizes, lengths = layer.sizes(), layer.input(3 if layer.definition.type == "LSTMSequence" else 2)
+    sizes = layer.sizes()
     if sizes is not None and all(isinstance(size, int) for size in sizes[:2]):
         return False
-    full = lengths.value is not None and sizes is not None and all(length is sizes[1] for length in lengths.value.ravel())
-    return not full
+    # Converters write the size of the data's axis as the length of every sequence, which runs to its end then.
+    return not layer.is_made_of_sizes(3 if layer.definition.type == "LSTMSequence" else 2)
 
 
 @applies("IR927")
