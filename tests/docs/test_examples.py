@@ -79,6 +79,7 @@ def test_shell_lines(page: str, line: str) -> None:
             "ruff",
             "mypy",
             "cd",
+            "curl",
         ), part
         if name == "python" and words[0] == "-m":
             assert importlib.util.find_spec(words[1]) is not None or words[1] == "venv", part
