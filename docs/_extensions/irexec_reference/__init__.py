@@ -33,8 +33,14 @@ def use_dashes(app: Any, doctree: Any, name: str) -> None:
             text.parent.replace(text, nodes.Text(" – "))
 
 
+def keep_stars(app: Any, context: Any, lines: list[str]) -> None:
+    """The help of a command is text: a pattern of files, such as ``*.png``, is no emphasis."""
+    lines[:] = [line.replace("*", r"\*") for line in lines]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """What Sphinx calls."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
     app.connect("doctree-resolved", use_dashes)
+    app.connect("sphinx-click-process-description", keep_stars)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +154,17 @@ def test_texts_have_enough_contrast(page: Page, files: dict[str, Path], is_dark:
     """At least 4.5 to 1. Source: WCAG 2.2, 1.4.3."""
     page.open(files["damaged"], is_dark=is_dark)
     assert page.run(CONTRAST) == {}
+
+
+def test_all_is_there_without_javascript(page: Page, files: dict[str, Path], tmp_path: Path) -> None:
+    text = files["deep"].read_text("utf-8")
+    bare = tmp_path / "bare.html"
+    bare.write_text(re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL), "utf-8")
+    page.open(bare)
+    assert page.run("document.querySelector('.tools')") is None
+    assert len(page.run(SHOWN)) > 1100
+    x, y = page.run(
+        "(({x, y}) => [x + 5, y + 5])((document.querySelector('#layers').scrollIntoView(), document.querySelector('tr summary').getBoundingClientRect()))"
+    )
+    page.click(x, y)
+    assert page.run("document.querySelectorAll('tr details[open]').length") == 1
