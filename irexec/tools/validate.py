@@ -87,8 +87,9 @@ def report(
     """Validate one file.
 
     Args:
-        path: an .xml, or "-" for stdin.
-        bin_path: its .bin, if not the file of the same name beside it; an .xml from stdin has none beside it.
+        path: an .xml or .onnx, or "-" for either on stdin. Of an ONNX model the findings say all that keeps it from being converted,
+            and if nothing does, what is found of the IR that it becomes.
+        bin_path: the .bin of an .xml, if not the file of the same name beside it; an .xml from stdin has none beside it.
         mmap: as for read_model.
         weights, portability, release: as for irexec.validate.
         ignore: codes that are left out.
@@ -96,7 +97,7 @@ def report(
 
     Raises:
         InputError: there is no such release.
-        ModelError, UnsupportedError: the file cannot be read at all.
+        ModelError, UnsupportedError, ConversionError: the file cannot be read at all.
     """
     source = sys.stdin.buffer if path == STDIN else path
     model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress)
