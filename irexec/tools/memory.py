@@ -182,15 +182,15 @@ def planned_memory(report: PlanReport) -> PlannedMemory:
     )
 
 
-HEADERS = ("alive at the peak", "layer", "operation", "tensor", "bytes", "from", "to")
-RIGHT = (4, 5, 6)
+HEADERS = ("alive at the peak", "layer", "operation", "tensor", "bytes", "layers")
+RIGHT = (4, 5)
 
 
 def cells(tensor: LiveTensor) -> tuple[str, ...]:
     """The cells of a tensor, under HEADERS; layers count from 1."""
     size = "?" if tensor.bytes is None else amount(tensor.bytes)
     layer = tensor.path + tensor.layer if tensor.layer != tensor.name else ""
-    return tensor.path + tensor.name, layer, tensor.type, tensor.fact, size, str(tensor.first + 1), str(tensor.last + 1)
+    return tensor.path + tensor.name, layer, tensor.type, tensor.fact, size, f"{tensor.first + 1}-{tensor.last + 1}"
 
 
 def drawn(report: MemoryReport, width: int = 80, *, ascii: bool = False) -> list[str]:
