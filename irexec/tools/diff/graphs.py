@@ -220,11 +220,11 @@ class GraphDiff:
         return _merged(found)
 
     def _depends_on_values(self, pair: Pair) -> bool:
-        """Whether a change reaches the layer as integers, which may be sizes."""
+        """Whether a change reaches the layer as integers, which may be sizes, or as a scalar, which may be an end of Range."""
         for value in pair.b.inputs:
             if value is not None and self._roots.get(value.node) and value.fact is not None:
                 element = value.fact.element
-                if element is None or element.kind in ("signed", "unsigned"):
+                if element is None or element.kind in ("signed", "unsigned") or not value.fact.shape:
                     return True
         return False
 
