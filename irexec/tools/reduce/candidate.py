@@ -164,14 +164,16 @@ class Whole:
 
 
 def _units(model: Model) -> list[tuple[Node, ...]]:
-    """The layers in topological order, those behind a cycle last; the layers of one variable together, where the first of them is."""
+    """The layers in topological order, those behind a cycle last; the layers of one variable together."""
     order, stuck = topological(model)
     found: dict[object, list[Node]] = {}
     for node in [*order, *stuck]:
         if node.type in BOUNDARY:
             continue
         variable = node.attributes.get("variable_id") if node.type in ("ReadValue", "Assign") else None
-        found.setdefault(node if variable is None else variable, []).append(node)
+        key = node if variable is None else variable
+        # Where the last of them is: before it, what is assigned would be a value of layers behind the part.
+        found[key] = [*found.pop(key, []), node]
     return [tuple(nodes) for nodes in found.values()]
 
 

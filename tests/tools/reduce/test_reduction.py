@@ -207,6 +207,20 @@ def test_the_layers_of_a_variable_stay_together() -> None:
     assert [finding for finding in irexec.validate(report.found.model) if finding.severity == "error"] == []
 
 
+def test_what_is_assigned_behind_a_fault_does_not_hide_it() -> None:
+    builder = irexec.Builder()
+    x = builder.parameter("f32", (2,), "x")
+    read = builder.emit("ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read")
+    y = builder.emit("Sqrt", builder.emit("Add", read, x, name="total"), name="root")
+    for i in range(12):
+        y = builder.emit("Sigmoid", y, name=f"gate{i}")
+    builder.emit("Assign", y, variable_id="v", name="assign")
+    builder.result(y)
+    report = reduce(builder.model(), ValuesCheck(["nan"]), {"x": np.array([1, -1], np.float32)})
+    assert [layer.name for layer in report.layers] == ["root"]
+    assert report.checks <= 12
+
+
 def test_behind_a_layer_that_cannot_be_run_declared_shapes_stand() -> None:
     model = chain()
     model.nodes[3].attributes["unknown"] = "1"
