@@ -15,7 +15,12 @@ from irexec.ir.codes import CODES, Code
 @click.argument("names", metavar="[CODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def explain(names: tuple[str, ...], as_json: bool) -> None:
-    """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE, list all of them."""
+    """Explain each finding CODE of validate: its meaning, an example and how to repair it; without a CODE, list all of them.
+
+    \b
+    irexec explain IR103
+    irexec explain IR103 ON201 --json
+    """
     rows = [_row(name) for name in names] or list(CODES.values())
     if as_json:
         render.as_json({"codes": [asdict(row) for row in rows]})

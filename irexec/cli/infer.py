@@ -95,7 +95,7 @@ def infer(
     \b
     irexec infer model.xml -i x=a.npy -i y=b.npy -o out.npz
     irexec infer model.xml -i cat.png --scale 255 --topk 5 --labels classes.txt
-    irexec infer model.xml -i random --shape "x[1,3,224,224]" --dump-layers tensors/
+    irexec infer model.xml -i random --shape "x[1,3,64,64]" --dump-layers all/
     irexec infer model.xml -i noisy.png --scale 255 -o clean.png
     irexec infer model.xml -i x.npy --trap nan,inf,f16
     """

@@ -23,7 +23,12 @@ from irexec.tools.operations import Coverage, OperationLine, coverage, matching,
 def ops(names: tuple[str, ...], check: str | None, as_json: bool) -> int:
     """List the operations that irexec runs; with NAMES, those of that type, with their inputs and attributes.
 
-    A NAME that is not a type stands for every type that contains it, in any letter case: irexec ops conv.
+    \b
+    irexec ops GroupConvolution
+    irexec ops conv
+    irexec ops --check model.xml
+
+    A NAME that is not a type stands for every type that contains it, in any letter case.
     """
     if check is not None:
         if names:
