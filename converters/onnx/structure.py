@@ -37,9 +37,10 @@ def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
 def _duplicates(path: str, graph: Graphs) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for name, what in _defined(graph):
-        if name in seen and {seen[name], what} != {"an input", "an initializer"}:
+        # An initializer is the default of an input of its name.
+        if name in seen and (seen[name], what) != ("an input", "an initializer"):
             yield at_value(codes.DUPLICATE_NAME, path, name, "value", f"{name!r} is {what} and also {seen[name]}")
-        seen.setdefault(name, what)
+        seen[name] = what
 
 
 def _defined(graph: Graphs) -> Iterator[tuple[str, str]]:

@@ -258,3 +258,15 @@ def test_a_large_model_takes_time_in_proportion() -> None:
     nodes[count // 2].attribute.append(helper.make_attribute("odd", 1))
     examined: Examination = examine(helper.make_model(helper.make_graph(nodes, "long", inputs, outputs)))
     assert [(f.code, f.layer_id) for f in examined.findings] == [("ON104", count // 2)]
+
+
+def test_two_initializers_of_the_name_of_an_input() -> None:
+    """One is the input's default; the second is one too many."""
+    tensors = [helper.make_tensor("w", TensorProto.FLOAT, [1], [value]) for value in (1.0, 2.0)]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "wy"]
+    for count in (1, 2):
+        graph = helper.make_graph([helper.make_node("Relu", ["w"], ["y"])], "g", infos[:1], infos[1:], tensors[:count])
+        found = examine(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+        says = [finding.message for finding in found.findings if finding.severity == "error"]
+        assert says == ["'w' is an initializer and also an initializer"] * (count - 1)
+        assert (found.model is None) is (count == 2)

@@ -25,8 +25,8 @@ _FORBIDDEN = (
     "urllib.",
     "webbrowser.",
 )
-# The command bench measures each engine in a process of its own.
-_STARTS_PROCESSES = ("irexec/tools/engine_process.py:__init__",)
+# Other runtimes run in processes of their own, and so does each engine of the command bench.
+_STARTS_PROCESSES = ("irexec/tools/line_process.py:__init__",)
 # Events whose first arguments are paths that are changed.
 _CHANGES = {
     "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1,
@@ -41,6 +41,8 @@ _READABLE = (
     "/dev/null",
     "/dev/urandom",
     "/etc/os-release",
+    # Settings of igraph, which reads them when it is imported.
+    os.path.expanduser("~/.igraphrc"),
 )
 
 Report = Callable[[str, str, str], object]
