@@ -105,6 +105,27 @@ def test_the_command_of_a_runtime(tmp_path: Any) -> None:
     ]
 
 
+def test_other_values_that_become_another_shape_are_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Fake):
+        """Its Tanh is too small, so that nothing behind it is above 0."""
+
+        def run(self, inputs: Any, values: Sequence[Any]) -> list[np.ndarray]:
+            made = irexec.compile_model(self.model)
+            tanh = next((node.outputs[0] for node in self.model.nodes if node.type == "Tanh"), None)
+            if tanh is None:
+                return made.values(inputs, values)
+            arrays = made.values(inputs, values)
+            return [array - 2 if value is tanh else array[..., :0] for value, array in zip(values, arrays, strict=True)]
+
+    monkeypatch.setattr(runtime, "open_runtime", Wrong)
+    builder = irexec.Builder("m")
+    x = builder.emit("Tanh", builder.emit("Exp", builder.parameter("f32", (4,), "x")), name="tanh")
+    builder.result(builder.emit("NonZero", builder.emit("Relu", x), output_type="i64"))
+    with RuntimeCheck("reference", timeout=1) as check:
+        report = reduce(builder.model(), check, {"x": np.ones(4, np.float32)})
+    assert [layer.type for layer in report.layers] == ["Tanh"]
+
+
 def test_an_input_with_nan_is_no_cause() -> None:
     made = model("Relu")
     check = ValuesCheck(["nan"])
