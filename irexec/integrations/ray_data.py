@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class RayActors:
         _connect(self._ray, address, count)
         self.count = count or int(self._ray.cluster_resources().get("CPU", 1))
 
-    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
         """Do the tasks, and give each result as soon as it is there.
 
         Raises:

@@ -56,4 +56,5 @@ def _kilobytes(pid: int) -> tuple[int, int]:
         lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     except (FileNotFoundError, ProcessLookupError):
         return 0, 0
-    return tuple(int(lines.get(name, "0").split()[0]) for name in ("Pss", "Rss"))  # type: ignore[return-value]
+    pss, rss = (int(lines.get(name, "0").split()[0]) for name in ("Pss", "Rss"))
+    return pss, rss

@@ -43,7 +43,7 @@ class Item:
         return self.path if self.kind == "image" else f"{self.path}[{self.index}]"
 
 
-class Items(Sequence[Item]):
+class Items:
     """All items, which are made when they are asked for: files are held, not items.
 
     Args:
@@ -59,7 +59,10 @@ class Items(Sequence[Item]):
         total = self._ends[-1] if self._ends else 0
         return total if self._order is None else len(self._order)
 
-    def __getitem__(self, position: int) -> Item:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Item]:
+        return (self[position] for position in range(len(self)))
+
+    def __getitem__(self, position: int) -> Item:
         if not 0 <= position < len(self):
             raise IndexError(position)
         position = position if self._order is None else int(self._order[position])

@@ -6,7 +6,7 @@ gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableSequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,19 +61,48 @@ class PartResult:
     note: str = ""
 
 
-@dataclass
 class Progress:
-    """Where the process is; it may be shared with the one that waits for it.
+    """Where a process is.
 
-    Attributes:
-        done: items of all parts that have a result or an error.
-        batch: the number of the batch that runs; -1 for none.
-        position: of the item in the part that runs by itself; -1 for none.
+    Args:
+        numbers: three integers, which another process may share; a list of its own unless given.
     """
 
-    done: int = 0
-    batch: int = -1
-    position: int = -1
+    NOTHING = (0, -1, -1)
+
+    def __init__(self, numbers: MutableSequence[int] | None = None) -> None:
+        self._numbers = list(self.NOTHING) if numbers is None else numbers
+
+    def begin(self) -> None:
+        """A new part begins."""
+        self.done, self.batch, self.position = self.NOTHING
+
+    @property
+    def done(self) -> int:
+        """Items of the part that have a result or an error."""
+        return self._numbers[0]
+
+    @done.setter
+    def done(self, number: int) -> None:
+        self._numbers[0] = number
+
+    @property
+    def batch(self) -> int:
+        """The number of the batch that runs; -1 for none."""
+        return self._numbers[1]
+
+    @batch.setter
+    def batch(self, number: int) -> None:
+        self._numbers[1] = number
+
+    @property
+    def position(self) -> int:
+        """Of the item in the part that runs by itself; -1 for none."""
+        return self._numbers[2]
+
+    @position.setter
+    def position(self, number: int) -> None:
+        self._numbers[2] = number
 
 
 class PartRunner:
@@ -166,13 +195,7 @@ class PartRunner:
         return found
 
 
-def part_tasks(items: Items, size: int, file_of: Callable[[int], Path]) -> Iterator[PartTask]:
-    """The parts of a job, made when they are asked for."""
-    for number, start in enumerate(range(0, len(items), size)):
-        yield task_of(items, size, number, file_of(number), start)
-
-
-def task_of(items: Items, size: int, number: int, file: Path, start: int | None = None) -> PartTask:
-    """One part."""
-    start = number * size if start is None else start
+def task_of(items: Items, size: int, number: int, file: Path) -> PartTask:
+    """The part of a number, where parts have ``size`` items."""
+    start = number * size
     return PartTask(number, file, tuple(items[i] for i in range(start, min(start + size, len(items)))))

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -36,21 +36,7 @@ Make = Callable[[Job, Progress], Run]
 """Makes what does parts, in the process that does them; it can be pickled."""
 
 
-class _SharedProgress(Progress):
-    """Progress in memory that the process and its parent share."""
-
-    def __init__(self, numbers: Any) -> None:
-        self.__dict__["numbers"] = numbers
-
-    def __getattribute__(self, name: str) -> Any:
-        places = {"done": 0, "batch": 1, "position": 2}
-        return object.__getattribute__(self, "numbers")[places[name]] if name in places else object.__getattribute__(self, name)
-
-    def __setattr__(self, name: str, value: int) -> None:
-        self.numbers[("done", "batch", "position").index(name)] = value
-
-
-_here: list[tuple[Make, Job, _SharedProgress]] = []
+_here: list[tuple[Make, Job, Progress]] = []
 _runner: list[Run] = []
 
 
@@ -59,7 +45,7 @@ def _begin(make: Make, job: Job, numbers: Any) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _here.append((make, job, _SharedProgress(numbers)))
+    _here.append((make, job, Progress(numbers)))
 
 
 def _end_with_parent() -> None:
@@ -72,7 +58,7 @@ def _end_with_parent() -> None:
 def _do(task: PartTask) -> PartResult:
     """Do a part in this process, which loads the model for its first."""
     make, job, progress = _here[0]
-    progress.done, progress.batch, progress.position = 0, -1, -1
+    progress.begin()
     if not _runner:
         _runner.append(make(job, progress))
     return _runner[0](task)
@@ -93,7 +79,7 @@ class _Process:
     def submit(self, task: PartTask) -> None:
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
-            self.numbers = context.RawArray("q", [0, -1, -1])
+            self.numbers = context.RawArray("q", Progress.NOTHING)
             self.pool = ProcessPoolExecutor(1, context, _begin, (self.make, self.job, self.numbers))
         self.tasks.append((self.pool.submit(_do, task), task))
 
@@ -124,7 +110,7 @@ class Processes:
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
 
-    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
         """Do the tasks, and give each result as soon as it is there.
 
         A part whose process died is done again. If it dies a second time in the same batch, the items of that are run one by one, and the

@@ -77,8 +77,7 @@ class Predictor:
         Raises:
             ModelError, NodeError, UnsupportedError, InputError: as for compile_model.
         """
-        if self._loaded is None:
-            self._loaded = _Loaded(described(self.path, self.options), self.options)
+        _ = self._model
         return self
 
     @property
@@ -133,7 +132,9 @@ class Predictor:
 
     @property
     def _model(self) -> _Loaded:
-        return self.load()._loaded  # type: ignore[return-value]
+        if self._loaded is None:
+            self._loaded = _Loaded(described(self.path, self.options), self.options)
+        return self._loaded
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -109,7 +109,7 @@ class Engine(Protocol):
 
     count: int
 
-    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
         """Do the tasks, and give each result as soon as it is there; ``advance`` takes the items that parts under way have done."""
 
 
@@ -273,10 +273,10 @@ class _Run:
         tasks, total = (self._task(number) for number in pending), len(self._items)
         self._watch.progress(self._done, total)
         results = engine.run(tasks, lambda more: self._watch.progress(min(self._done + more, total), total))
-        for result in results:
-            if self._keep(result) and errors == "stop":
-                results.close()  # type: ignore[attr-defined]
-                return
+        with closing(results):
+            for result in results:
+                if self._keep(result) and errors == "stop":
+                    return
 
     def _task(self, number: int) -> PartTask:
         return task_of(self._items, self._size, number, self._output.part(number))
