@@ -10,7 +10,7 @@ from irexec.analysis import version_10
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_table import amount
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, IrexecError, OpError
+from irexec.errors import InputError, IrexecError, ModelError, OpError
 from irexec.html import ROWS, Column, Content, Html, definitions, display, sections, table
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
@@ -142,6 +142,21 @@ def output_ports(model: ir.Model, facts: Mapping[Value, Fact]) -> list[Port]:
         taken.add(name)
         ports.append(Port(name, port.names, port.element, port.shape, node))
     return ports
+
+
+def result_values(ports: Sequence[Port]) -> dict[str, Value]:
+    """The values that the outputs of a model give, by the names of these.
+
+    Raises:
+        ModelError: a Result has no input.
+    """
+    found = {}
+    for port in ports:
+        source = port.node.inputs[0] if port.node.inputs else None
+        if source is None:
+            raise ModelError(f"layer {port.node.id} {port.node.name!r} (Result) has no input")
+        found[port.name] = source
+    return found
 
 
 def _port(node: Node, value: Value | None, fact: Fact, layer: str) -> Port:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.validate import validate
 from irexec.compile.memory_limit import MemoryLimit
@@ -279,20 +279,10 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
     every = _every_tensor(compiled) if options.every_tensor or options.dump_folder is not None else {}
     named = {name: find_value(compiled.model, name) for name in options.tensors}
-    selected = every if options.every_tensor else named or _results(compiled)
+    selected = every if options.every_tensor else named or result_values(compiled.outputs)
     # Every tensor of a network has no classes: with --all it is the results that are ranked.
-    ranked = (named or _results(compiled)) if options.topk else {}
+    ranked = (named or result_values(compiled.outputs)) if options.topk else {}
     return _Wanted(selected, ranked, every if options.dump_folder is not None else {}, _reference(compiled, options))
-
-
-def _results(compiled: CompiledModel) -> dict[str, Value]:
-    results = {}
-    for port in compiled.outputs:
-        source = port.node.inputs[0] if port.node.inputs else None
-        if source is None:
-            raise ModelError(f"layer {port.node.id} {port.node.name!r} (Result) has no input")
-        results[port.name] = source
-    return results
 
 
 def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
@@ -304,7 +294,7 @@ def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
 def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | None:
     if options.reference is None:
         return None
-    names = _results(compiled) | values_by_name(compiled.model)
+    names = result_values(compiled.outputs) | values_by_name(compiled.model)
     blocked = compiled.inference.blocked(compiled.model)
     with open_arrays(options.reference, memory=MemoryLimit(options.max_memory)) as file:
         keys = {key: key for key in file.names} if file.named else {_only_result(compiled, options.reference): ""}
@@ -318,7 +308,7 @@ def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | N
 
 
 def _only_result(compiled: CompiledModel, path: str) -> str:
-    results = _results(compiled)
+    results = result_values(compiled.outputs)
     if len(results) != 1:
         raise InputError(f"{path} is one array without a name, the model has the results {', '.join(results)}")
     return next(iter(results))

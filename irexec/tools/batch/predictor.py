@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.model import Model, Port, find_port, input_ports
+from irexec.analysis.model import Model, Port, find_port, input_ports, result_values
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
-from irexec.errors import InputError, ModelError
+from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
 from irexec.ir.graph import Graph, Value
@@ -164,22 +164,12 @@ def described(path: str, options: PredictorOptions) -> Described:
     reshape(model, options.shapes or {}, tolerant=True)
     if options.rebatch:
         rebatch(model)
-    results = {name: find_value(model, name) for name in options.tensors} or _results(model)
+    results = {name: find_value(model, name) for name in options.tensors} or result_values(model.outputs)
     facts = infer_shapes(Graph(nodes=model.parameters), tolerant=True).facts
     batching = batching_of(model, list(results.values()))
     if options.rebatch and not (batching.has_axis and batching.is_divisible):
         raise InputError("the model does not take a batch of another size (--rebatch): its results would not have an axis of the same size")
     return Described(model, input_ports(model, facts), results, batching)
-
-
-def _results(model: Model) -> dict[str, Value]:
-    found = {}
-    for port in model.outputs:
-        source = port.node.inputs[0] if port.node.inputs else None
-        if source is None:
-            raise ModelError(f"layer {port.node.id} {port.node.name!r} (Result) has no input")
-        found[port.name] = source
-    return found
 
 
 class _Loaded:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 from irexec.tools.graph.drawing import Drawing, Frame
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.flat import flat_edges, frame_label, label_lines
+from irexec.tools.graph.flat import flat_edges, frame_label, label_lines, nested_lines
 
 _COLOURS = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
 
@@ -16,25 +16,15 @@ def dot(drawing: Drawing) -> str:
     lines = [f"digraph {_quoted(drawing.name)} {{", '  graph [fontname="Helvetica", newrank=true];']
     lines.append('  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11, height=0.3];')
     lines.append('  edge [color="#7c8792", fontname="Helvetica", fontsize=9, arrowsize=0.6];')
-    lines += _content(drawing, drawing.frames[0], "  ")
+    lines += nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "}")
     for edge in flat_edges(drawing):
         lines.append(f"  {_name(edge.source)} -> {_name(edge.target)} [label={_quoted(edge.label)}];")
     return "\n".join([*lines, "}", ""])
 
 
-def _content(drawing: Drawing, frame: Frame, indent: str) -> Iterator[str]:
-    """The boxes of a frame, and in it those of the frames that are not folded."""
-    if frame.layer is not None:
-        yield f"{indent}{_node(drawing, frame.layer)}"
-    for item in frame.items:
-        inner = None if item >= 0 else drawing.frames[~item]
-        if inner is None or inner.folded:
-            yield f"{indent}{_node(drawing, item)}"
-            continue
-        yield f"{indent}subgraph cluster_{inner.index} {{"
-        yield f'{indent}  label={_quoted(frame_label(drawing, inner))}; style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
-        yield from _content(drawing, inner, f"{indent}  ")
-        yield f"{indent}}}"
+def _begin(drawing: Drawing, frame: Frame) -> tuple[str, str]:
+    style = 'style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
+    return f"subgraph cluster_{frame.index} {{", f"label={_quoted(frame_label(drawing, frame))}; {style}"
 
 
 def _node(drawing: Drawing, item: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from irexec.messages import cut, visible
@@ -84,3 +84,36 @@ def frame_label(drawing: Drawing, frame: Frame) -> str:
 
 def _short(text: str) -> str:
     return visible(cut(text, _LONGEST))
+
+
+def nested_lines(
+    drawing: Drawing,
+    node: Callable[[int], str],
+    begin: Callable[[Frame], Sequence[str]],
+    end: str,
+    frame: Frame | None = None,
+    indent: str = "  ",
+) -> Iterator[str]:
+    """The boxes of a frame as lines of text, and in it those of the frames that are not folded.
+
+    Args:
+        drawing: of the frame.
+        node: the line of an item.
+        begin: the lines with which a frame begins; those after the first stand in it.
+        end: the line with which one ends.
+        frame: that of the whole drawing unless given.
+        indent: of the lines.
+    """
+    frame = drawing.frames[0] if frame is None else frame
+    if frame.layer is not None:
+        yield f"{indent}{node(frame.layer)}"
+    for item in frame.items:
+        inner = None if item >= 0 else drawing.frames[~item]
+        if inner is None or inner.folded:
+            yield f"{indent}{node(item)}"
+            continue
+        first, *more = begin(inner)
+        yield f"{indent}{first}"
+        yield from (f"{indent}  {line}" for line in more)
+        yield from nested_lines(drawing, node, begin, end, inner, f"{indent}  ")
+        yield f"{indent}{end}"

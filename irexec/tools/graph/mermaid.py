@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 from irexec.tools.graph.drawing import Drawing, Frame
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.flat import flat_edges, frame_label, label_lines
+from irexec.tools.graph.flat import flat_edges, frame_label, label_lines, nested_lines
 
 MAX_TEXT, MAX_EDGES = 50_000, 500
 """Characters and edges that Mermaid shows unless it is configured otherwise (``maxTextSize``, ``maxEdges``)."""
@@ -16,7 +16,7 @@ _PLAIN = frozenset(" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 def mermaid(drawing: Drawing) -> str:
     """The text of a .mmd file."""
-    lines = ["flowchart TD", *_content(drawing, drawing.frames[0], "  ")]
+    lines = ["flowchart TD", *nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "end")]
     for edge in flat_edges(drawing):
         label = f'|"{escaped(edge.label)}"|' if edge.label else ""
         lines.append(f"  {_name(edge.source)} -->{label} {_name(edge.target)}")
@@ -30,17 +30,8 @@ def mermaid(drawing: Drawing) -> str:
     return "\n".join([*lines, ""])
 
 
-def _content(drawing: Drawing, frame: Frame, indent: str) -> Iterator[str]:
-    if frame.layer is not None:
-        yield f"{indent}{_node(drawing, frame.layer)}"
-    for item in frame.items:
-        inner = None if item >= 0 else drawing.frames[~item]
-        if inner is None or inner.folded:
-            yield f"{indent}{_node(drawing, item)}"
-            continue
-        yield f'{indent}subgraph {_name(item)} ["{escaped(frame_label(drawing, inner))}"]'
-        yield from _content(drawing, inner, f"{indent}  ")
-        yield f"{indent}end"
+def _begin(drawing: Drawing, frame: Frame) -> tuple[str]:
+    return (f'subgraph {_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
 
 
 def _node(drawing: Drawing, item: int) -> str:
