@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from irexec.analysis.model import Model
 from irexec.errors import ConversionError
-from irexec.ir.shape_text import ShapeLike
+from irexec.ir.shape_text import NamedShapes
 
 
 def convert(
     model: str | Path | bytes | Any,
     *,
-    inputs: Mapping[str, ShapeLike] | None = None,
+    inputs: NamedShapes | None = None,
     strict: bool = False,
     warn: Callable[[str], object] | None = None,
 ) -> Model:
@@ -23,7 +23,7 @@ def convert(
 
     Args:
         model: the path of an .onnx file, its bytes, or an onnx.ModelProto.
-        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them.
+        inputs: shapes for inputs by name, in place of those that the model declares, as Model.reshape takes them; None is the only input.
         strict: refuse a model that declares types or shapes which contradict those that its nodes give. Otherwise there
             is one warning for each of them. They are not compared if ``inputs`` contradicts the declared inputs.
         warn: called with one sentence for each warning; a Python UserWarning unless given.
@@ -37,20 +37,21 @@ def convert(
         from converters.onnx.translate import translate
     except ImportError as error:
         raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
-    return translate(model, dict(inputs or {}), strict, warn or _warn)
+    return translate(model, dict((inputs or {}).items()), strict, warn or _warn)
 
 
-def examine(model: str | Path | bytes | Any) -> Any:
+def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) -> Any:
     """Convert an ONNX model as far as possible, and report all that is wrong with it: see converters.onnx.examine.
 
     Raises:
         ConversionError: it cannot be read at all, or the package onnx is not installed.
+        InputError: there is no such input, or a shape is invalid.
     """
     try:
         from converters.onnx import examine
     except ImportError as error:
         raise ConversionError(f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True) from None
-    return examine.examine(model)
+    return examine.examine(model, dict((inputs or {}).items()))
 
 
 def _warn(text: str) -> None:

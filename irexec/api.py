@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +16,14 @@ from irexec.io.sources import Source, read_source
 from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Finding
-from irexec.ir.shape_text import ShapeLike
+from irexec.ir.shape_text import NamedShapes
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 
 
 def read_model(
     model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
-    inputs: Mapping[str, ShapeLike] | None = None,
+    inputs: NamedShapes | None = None,
 ) -> Model:  # fmt: skip
     """Read an IR, or an ONNX model, which is converted to one in memory; weights stay in their files until they are used.
 
@@ -39,8 +39,9 @@ def read_model(
         weights: the .bin: its path, its bytes, an array or a file; by default the file of the same name beside the .xml.
         mmap: map the .bin. Otherwise it is read into memory at once, so that what happens to it later has no effect.
         progress: is called with each part of the model that has been read, as a fraction of it.
-        inputs: shapes of inputs of an ONNX model, with which it is converted in place of those that it declares: some nodes can be
-            converted only if the sizes of their inputs are known. An IR is reshaped when it has been read.
+        inputs: shapes of inputs of an ONNX model by name (None is the only input), with which it is converted in place of those
+            that it declares: some nodes can be converted only if the sizes of their inputs are known. An IR is reshaped when it
+            has been read.
 
     Raises:
         ModelError: the .xml cannot be read or is not an IR, or the .bin that is named cannot be read. Damage that leaves a
@@ -71,9 +72,14 @@ def read_model(
 
 
 def read_tolerant(
-    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None
-) -> tuple[Model | None, list[Finding]]:
+    model: io.ModelSource, weights: io.WeightsSource = None, *, mmap: bool = True, progress: Callable[[float], None] | None = None,
+    inputs: NamedShapes | None = None,
+) -> tuple[Model | None, list[Finding]]:  # fmt: skip
     """Read a model as read_model does, but report all that is wrong with an ONNX model instead of raising the first of it.
+
+    Args:
+        model, weights, mmap, progress: as for read_model.
+        inputs: shapes of inputs of an ONNX model, for one that cannot be converted without them; an IR ignores them.
 
     Returns:
         The model, None if it cannot be converted; and what is found of an ONNX model. What is wrong with an IR is found later.
@@ -85,7 +91,10 @@ def read_tolerant(
     if isinstance(source, Source):
         return Model.of(io.read(source, weights, mmap=mmap, progress=progress)), []
     _refuse_bin(source.name, weights, mmap)
-    examined = _converters(source.name).examine(source.content)
+    converters = _converters(source.name)
+    examined = converters.examine(source.content)
+    if examined.model is None and inputs:
+        examined = converters.examine(source.content, inputs)
     if progress is not None:
         progress(1.0)
     return examined.model, list(examined.findings)

@@ -214,24 +214,6 @@ STATIC_ONLY = (
 )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["infer", "-i", "random"], ["profile", "--runs", "1"], ["profile", "--static"], ["bench", "--runs", "1"], ["inspect", "--plan"]],
-)
-def test_a_model_that_needs_shapes_is_converted_with_those_that_are_given(tmp_path: Path, command: list[str], capsys: Capture) -> None:
-    path = str(saved(tmp_path / "m.onnx", STATIC_ONLY))
-    shapes = ["--shape", "x[1,1,4,4]", "--shape", "k[1,1,3,3]"]
-    assert run([command[0], path, *command[1:]]) == 3
-    assert f"{path}: node 'y' (ai.onnx.ConvTranspose of opset 20)" in capsys.readouterr().err
-    assert run([command[0], path, *command[1:], *shapes]) == 0
-
-
-def test_the_only_input_needs_no_name(tmp_path: Path) -> None:
-    model = model_of(STATIC_ONLY.replace(", float[1,1,3,3] k", ""), k=np.ones((1, 1, 3, 3), np.float32))
-    onnx.save(model, tmp_path / "m.onnx")
-    assert run(["infer", str(tmp_path / "m.onnx"), "-i", "random", "--shape", "[1,1,4,4]"]) == 0
-
-
 def test_shapes_of_inputs_are_for_an_onnx_model(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", STATIC_ONLY)
     model = irexec.read_model(path, inputs={"x": (1, 1, 4, 4)})

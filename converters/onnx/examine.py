@@ -19,9 +19,9 @@ from converters.onnx.locations import at_value, mark
 from converters.onnx.objections import Objections, WithoutValueError
 from converters.onnx.operators import operator_findings
 from converters.onnx.structure import structure_findings
-from converters.onnx.translate import MainGraph, with_path
+from converters.onnx.translate import MainGraph, Shapes, with_path
 from irexec.analysis.model import Model
-from irexec.errors import ConversionError, IrexecError
+from irexec.errors import ConversionError, InputError, IrexecError
 from irexec.ir import onnx_codes as codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
@@ -41,11 +41,16 @@ class Examination:
     findings: tuple[Finding, ...]
 
 
-def examine(source: Source) -> Examination:
+def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     """Convert a model as far as possible, and report whatever keeps it from being converted or is wrong with it.
+
+    Args:
+        source: the model.
+        inputs: as for converters.convert.
 
     Raises:
         ConversionError: it cannot be read, is not an ONNX model, or calls functions in a cycle.
+        InputError: there is no such input, or a shape is invalid.
     """
     model, where, folder = parse(source)
     check_readable(model, where)
@@ -59,20 +64,22 @@ def examine(source: Source) -> Examination:
     inlined = prepared(model, where, newer.append)
     findings += [in_model(codes.NEW_OPSET, text) for text in newer]
     findings += operator_findings(inlined)
-    converted, found = _translated(inlined, folder, is_checked=reason is None)
+    converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)
     return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))
 
 
-def _translated(model: onnx.ModelProto, folder: Path | None, *, is_checked: bool) -> tuple[Model | None, list[Finding]]:
+def _translated(model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool) -> tuple[Model | None, list[Finding]]:
     """The IR, None if it cannot be made, and the findings of its nodes and declarations."""
     try:
-        graph = _ExaminedGraph(model, folder, is_checked=is_checked)
+        graph = _ExaminedGraph(model, folder, inputs, is_checked=is_checked)
         return graph.examined(), graph.found
     except WithoutValueError:
         # A cycle, or a name that is defined twice, which has been found before.
         return None, []
+    except InputError:
+        raise
     except IrexecError as error:
         return None, [in_model(codes.UNSUPPORTED_USE, str(error))]
 
@@ -93,9 +100,9 @@ class _ExaminedGraph(MainGraph):
         found: the findings.
     """
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, *, is_checked: bool) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool) -> None:
         self._objections = Objections()
-        super().__init__(model, folder, {}, lambda text: None, self._objections)
+        super().__init__(model, folder, inputs, lambda text: None, self._objections)
         self.found: list[Finding] = []
         self._model, self._is_checked = model, is_checked
         self._assumed: set[str] = set()
@@ -106,7 +113,8 @@ class _ExaminedGraph(MainGraph):
         self.nodes("an input of the graph")
         for name in self._assumed:
             self.values.pop(name, None)
-        self.compare_declared(self._objections)
+        if not self.is_redeclared:
+            self.compare_declared(self._objections)
         self.found += self._objections.findings
         self._outputs()
         complete = not self._objections.has_failed and not self.unknown and not self._assumed
@@ -132,6 +140,7 @@ class _ExaminedGraph(MainGraph):
         return found | {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
 
     def _inputs(self) -> None:
+        self.take_shapes([info.name for info in self.graph.input if info.name not in self.initializers])
         for info in self.graph.input:
             if info.name in self.initializers:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -16,14 +16,16 @@ from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, partial_shape
 from irexec.errors import ConversionError, InputError, OpError, UnsupportedError
-from irexec.ir.dims import meet_shapes
+from irexec.ir.dims import PartialShape, meet_shapes, shape_text
 from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
 
 Warn = Callable[[str], object]
+Shapes = Mapping[str | None, ShapeLike]
+"""Shapes by the names of inputs; None is the only input."""
 
 
-def translate(source: Source, inputs: Mapping[str, ShapeLike], strict: bool, warn: Warn) -> Model:
+def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model:
     """Convert an ONNX model; see converters.convert."""
     model, folder = load(source, warn)
     missing = unsupported(model)
@@ -50,10 +52,11 @@ class MainGraph(Scope):
     """The graph of a model."""
 
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, inputs: Mapping[str, ShapeLike], warn: Warn, objections: Objections | None = None
+        self, model: onnx.ModelProto, folder: Path | None, inputs: Shapes, warn: Warn, objections: Objections | None = None
     ) -> None:
         super().__init__(model.graph, opsets_of(model), folder, Builder(model.graph.name or "model"), warn, objections=objections)
-        self.inputs = {name: partial_shape(name, shape) for name, shape in inputs.items()}
+        self._given = inputs
+        self.inputs: dict[str, PartialShape] = {}
 
     def model(self, strict: bool) -> Model:
         if not self.graph.output:
@@ -72,13 +75,26 @@ class MainGraph(Scope):
     def _parameters(self) -> None:
         """Names that are also initializers, as in old files, are constants."""
         infos = [info for info in self.graph.input if info.name not in self.initializers]
-        for name in self.inputs:
-            if all(info.name != name for info in infos):
-                raise InputError(f"input {name!r} does not exist: the model has {', '.join(repr(i.name) for i in infos) or 'none'}")
+        self.take_shapes([info.name for info in infos])
         for info in infos:
             if info.name in self.values:
                 raise ConversionError(f"two inputs of the graph have the name {info.name!r}")
             self.values[info.name] = self.parameter(info)
+
+    def take_shapes(self, names: Sequence[str]) -> None:
+        """Find the inputs that the shapes are for.
+
+        Raises:
+            InputError: there is no such input, a shape has no name where there are several inputs, or it is invalid.
+        """
+        known = ", ".join(map(repr, names)) or "none"
+        for given, shape in self._given.items():
+            name = names[0] if given is None and len(names) == 1 else given
+            if name is None:
+                raise InputError(f"the shape {shape_text(partial_shape('', shape))} is for no input in particular: the model has {known}")
+            if name not in names:
+                raise InputError(f"input {name!r} does not exist: the model has {known}")
+            self.inputs[name] = partial_shape(name, shape)
 
     def parameter(self, info: onnx.ValueInfoProto) -> Value:
         """The Parameter of an input.
@@ -97,13 +113,18 @@ class MainGraph(Scope):
 
     def _check_declared(self, strict: bool) -> None:
         """Report declared types and shapes that the nodes contradict; what was declared for other inputs is not compared."""
-        if any(info.name in self.inputs and not self._is_compatible(info) for info in self.graph.input):
+        if self.is_redeclared:
             return
         found = [str(one) for one in contradictions(self.graph, self.values, self.builder.fact)]
         if strict and found:
             raise ConversionError(f"the model contradicts itself: {'; '.join(found)}")
         for text in found:
             self.warn(text)
+
+    @property
+    def is_redeclared(self) -> bool:
+        """Whether a shape that is given contradicts the one that the model declares for that input."""
+        return any(info.name in self.inputs and not self._is_compatible(info) for info in self.graph.input)
 
     def _is_compatible(self, info: onnx.ValueInfoProto) -> bool:
         """Whether the shape given for an input agrees with the one that the model declares."""

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import click
 
-from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.diff_text import diff_lines
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.weights_option import no_mmap
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
+from irexec.tools.shapes import read_with_shapes, reshape_both
 
 _EQUAL, _DIFFERENT = 0, 1
 
@@ -39,6 +40,9 @@ class Kinds(click.ParamType):
 @click.argument("b", type=FilePath())
 @click.option("--a-bin", type=FilePath(), help="The weights of A; default: the .bin of the same name beside it.")
 @click.option("--b-bin", type=FilePath(), help="The same of B.")
+@click.option(
+    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of both this shape; may be repeated."
+)
 @no_mmap
 @click.option("--weights", is_flag=True, help="Also a table of the constants whose values changed, with statistics.")
 @click.option(
@@ -55,6 +59,7 @@ def diff(
     b: str,
     a_bin: str | None,
     b_bin: str | None,
+    shapes: tuple[ShapeOptions, ...],
     mmap: bool,
     weights: bool,
     ignore: tuple[list[str], ...],
@@ -73,12 +78,14 @@ def diff(
       irexec diff model.onnx model.xml --ignore names,tensor-names,metadata
       irexec diff before.xml after.xml --weights
     """
-    models = []
-    for path, weights_path in ((a, a_bin), (b, b_bin)):
-        with progress_bar(f"reading {path}", 1) as advance:
-            models.append(read_model(path, weights_path, mmap=mmap, progress=advance))
+    given = shapes_by_input(shapes, "--shape")
+    with progress_bar(f"reading {a}", 1) as advance:
+        one = read_with_shapes(a, a_bin, given, mmap=mmap, progress=advance)
+    with progress_bar(f"reading {b}", 1) as advance:
+        other = read_with_shapes(b, b_bin, given, of=one.inputs, mmap=mmap, progress=advance)
+    reshape_both(one, other, given)
     with progress_bar("comparing", 1) as advance:
-        found = find_differences(models[0], models[1], ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
+        found = find_differences(one, other, ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
     if found.unread:
         render.warning_line(f"the values of {found.unread} constants cannot be read: only their types and shapes are compared")
     if as_json:

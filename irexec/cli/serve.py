@@ -9,10 +9,14 @@ import click
 from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 
 
 @click.command()
 @click.argument("models", metavar="[NAME=]MODEL...", nargs=-1, required=True)
+@click.option(
+    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR, help="Give an input of the model this shape; may be repeated."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 is every address of this machine.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 is any that is free.")
 @click.option("--grpc-port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="For gRPC; 0 is any that is free.")
@@ -25,8 +29,8 @@ from irexec.cli.limit_options import max_memory_option, threads_option
 @max_memory_option()
 @click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the addresses are listened on.")
 def serve(
-    models: tuple[str, ...], host: str, port: int, grpc_port: int, no_grpc: bool, max_batch: int, max_delay_ms: float, jobs: int,
-    threads: int | None, max_request_mb: int, max_memory: int | None, as_json: bool,
+    models: tuple[str, ...], shapes: tuple[ShapeOptions, ...], host: str, port: int, grpc_port: int, no_grpc: bool, max_batch: int,
+    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, max_memory: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Answer requests to each MODEL (an .xml or .onnx) by the Open Inference Protocol (KServe V2), over HTTP and gRPC.
 
@@ -45,8 +49,12 @@ def serve(
     from irexec.tools.serving.served_model import ServedModel
 
     paths = _by_name(models)
+    if shapes and len(paths) > 1:
+        raise click.UsageError(f"--shape is for a single model, here are {len(paths)}")
     load_kserve()
-    options = PredictorOptions(threads=threads or max(1, thread_count() // jobs), max_memory=max_memory)
+    options = PredictorOptions(
+        shapes=shapes_by_input(shapes, "--shape"), threads=threads or max(1, thread_count() // jobs), max_memory=max_memory
+    )
     with render.progress("loading"):
         served = [ServedModel(name, path, options) for name, path in paths.items()]
     request = ServeOptions(

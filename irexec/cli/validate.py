@@ -13,6 +13,7 @@ from irexec.cli import render
 from irexec.cli.explain import explanation
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
+from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.weights_option import no_mmap
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
@@ -33,6 +34,10 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
     "--portability", is_flag=True, help="Also report, as info, layers on which OpenVINO's own implementations differ from each other."
 )
 @click.option("--for", "release", metavar="RELEASE", help="Also report what this release of OpenVINO does not read, such as 2023.3.")
+@click.option(
+    "--shape", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
+    help="Also report what is wrong if an input has this shape; may be repeated.",
+)  # fmt: skip
 @click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out findings of this code, such as IR302; may be repeated.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
@@ -42,7 +47,7 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 @click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
 def validate(
     models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, portability: bool, release: str | None,
-    ignored: tuple[str, ...], form: str, explains: bool,
+    shapes: tuple[ShapeOptions, ...], ignored: tuple[str, ...], form: str, explains: bool,
 ) -> int:  # fmt: skip
     """Check each MODEL: every port, attribute, edge and weight range.
 
@@ -64,6 +69,7 @@ def validate(
         "weights": weights,
         "portability": portability,
         "release": release,
+        "shapes": shapes_by_input(shapes, "--shape"),
         "ignore": parse_codes(ignored),
     }
     if release is not None:
@@ -73,8 +79,8 @@ def validate(
             # What reads the other formats expects a document whatever becomes of the file.
             check = report if form in ("table", "json") else report_always
             found = [check(files[0], bin_path=bin_path, progress=advance, **options)]
-    elif bin_path is not None:
-        raise click.UsageError(f"--bin is for a single model, here are {len(files)}")
+    elif bin_path is not None or shapes:
+        raise click.UsageError(f"--{'shape' if bin_path is None else 'bin'} is for a single model, here are {len(files)}")
     else:
         found = _many(files, options)
     for one in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import SupportsIndex, TypeAlias
 
 from irexec.errors import OpError
@@ -15,6 +15,9 @@ SizeLike: TypeAlias = SupportsIndex | Dim | str | tuple[int | None, int | None] 
 
 ShapeLike: TypeAlias = str | Sequence[SizeLike] | None
 """A partial shape as users give it: text such as "1,3,?,2..5", a sequence of sizes, or None for an unknown rank."""
+
+NamedShapes: TypeAlias = Mapping[str, ShapeLike] | Mapping[str | None, ShapeLike]
+"""Shapes by the names of inputs; None is the only input."""
 
 _SIZE = re.compile(r"\s*(?:(?P<lo>\d*)\s*\.\.\s*(?P<hi>\d*)|(?P<one>\d+))\s*")
 _LONGEST_SIZE = 45

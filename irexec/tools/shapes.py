@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from irexec.analysis.model import Model, expected
+from irexec.analysis.model import Model, Port, expected
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
 from irexec.errors import ConversionError, InputError, NodeError
@@ -16,13 +16,17 @@ Shapes = Mapping[str | None, PartialShape]
 
 
 def read_with_shapes(
-    path: str, weights: str | None, shapes: Shapes, *, mmap: bool = True, progress: Callable[[float], None] | None = None
-) -> Model:
+    path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None, mmap: bool = True,
+    progress: Callable[[float], None] | None = None,
+) -> Model:  # fmt: skip
     """Read a model that is to be given shapes: an ONNX model that cannot be converted without them is converted with them.
+
+    Every command that takes shapes reads its models so; ``irexec.api.read_tolerant`` does the same where all that is wrong is reported.
 
     Args:
         path, weights, mmap, progress: as for read_model.
         shapes: as for ``reshape``, which is still to be called.
+        of: the inputs of another model, if it is theirs that ``shapes`` names; see ``shapes_of_other``.
 
     Raises:
         ModelError, ConversionError, InputError: as for read_model.
@@ -32,8 +36,34 @@ def read_with_shapes(
     except ConversionError:
         if not shapes:
             raise
-    only = next(iter(model_names(path).inputs), "")
-    return read_model(path, progress=progress, inputs={only if name is None else name: shape for name, shape in shapes.items()})
+    given = shapes if of is None else shapes_of_other(shapes, of, [(name,) for name in model_names(path).inputs])
+    return read_model(path, progress=progress, inputs=given)
+
+
+def shapes_of_other(shapes: Shapes, inputs: Sequence[Port], others: Sequence[Sequence[str]]) -> Shapes:
+    """Shapes that are given by the names of a model's inputs, by those of another model.
+
+    Args:
+        shapes: by names.
+        inputs: of the model whose names they are.
+        others: the names of each input of the other model. Inputs are the same if they have a name in common; what is left is
+            paired in order if both models have as many.
+
+    Returns:
+        The shapes of the inputs that the other model has, by the first of their names. None stays None.
+    """
+    paired = {port.name: names for port in inputs for names in others if set(names) & set(port.names)}
+    left = [port.name for port in inputs if port.name not in paired]
+    free = [names for names in others if names not in paired.values()]
+    if len(left) == len(free):
+        paired |= dict(zip(left, free, strict=True))
+    found: dict[str | None, PartialShape] = {}
+    for name, shape in shapes.items():
+        port = next((port for port in inputs if name in port.names), None)
+        names = paired.get(port.name) if port else next((names for names in others if name in names), None)
+        if name is None or names:
+            found[names[0] if names else None] = shape
+    return found
 
 
 def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
@@ -53,6 +83,17 @@ def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
         model.reshape({0 if name is None else name: shape for name, shape in shapes.items()}, tolerant=tolerant)
     except NodeError as error:
         raise refused(shapes, error) from None
+
+
+def reshape_both(a: Model, b: Model, shapes: Shapes) -> None:
+    """Give inputs of two models new shapes, by the names of the first; see ``shapes_of_other``.
+
+    Raises:
+        InputError: the first has no such input, or a shape has no name where there are several.
+    """
+    of_b = shapes_of_other(shapes, a.inputs, [port.names for port in b.inputs])
+    reshape(a, shapes, tolerant=True)
+    reshape(b, of_b, tolerant=True)
 
 
 def reshape_for_display(model: Model, shapes: Shapes) -> None:

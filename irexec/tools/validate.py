@@ -15,6 +15,7 @@ from irexec.errors import ConversionError, InputError, ModelError, UnsupportedEr
 from irexec.html import ROWS, display
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding, count_text, findings_table
+from irexec.tools.shapes import Shapes, reshape
 
 STDIN = "-"
 
@@ -82,7 +83,8 @@ def parse_codes(codes: Sequence[str]) -> set[str]:
 
 def report(
     path: str, *, bin_path: str | None = None, mmap: bool = True, weights: bool = False, portability: bool = False,
-    release: str | None = None, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None,
+    release: str | None = None, shapes: Shapes | None = None, ignore: Collection[str] = (),
+    progress: Callable[[float], None] | None = None,
 ) -> Report:  # fmt: skip
     """Validate one file.
 
@@ -92,17 +94,24 @@ def report(
         bin_path: the .bin of an .xml, if not the file of the same name beside it; an .xml from stdin has none beside it.
         mmap: as for read_model.
         weights, portability, release: as for irexec.validate.
+        shapes: shapes for inputs by name, None for the only one: what is found only with these is reported, too, and an ONNX model that
+            cannot be converted without them is converted with them.
         ignore: codes that are left out.
         progress: is called with each part of the work that is done; all parts together are 2, 1 for reading and 1 for validating.
 
     Raises:
-        InputError: there is no such release.
+        InputError: there is no such release, or no such input.
         ModelError, UnsupportedError, ConversionError: the file cannot be read at all.
     """
     source = sys.stdin.buffer if path == STDIN else path
-    model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress)
+    model, findings = read_tolerant(source, bin_path, mmap=mmap, progress=progress, inputs=shapes)
     if model is not None:
         findings += validate(model, weights=weights, portability=portability, release=release, progress=progress)
+    if model is not None and shapes:
+        reshape(model, shapes, tolerant=True)
+        known = {(one.code, one.layer_id, one.layer_name, one.port) for one in findings}
+        found = validate(model, portability=portability)
+        findings += [one for one in found if (one.code, one.layer_id, one.layer_name, one.port) not in known]
     kept = tuple(finding for finding in findings if finding.code not in ignore)
     return Report(path, kept, len(findings) - len(kept))
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from irexec.analysis.model import Model, Port, find_port, input_ports, result_values
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.api import read_model
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
@@ -19,7 +18,7 @@ from irexec.ir.graph import Graph, Value
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
-from irexec.tools.shapes import Shapes, reshape
+from irexec.tools.shapes import Shapes, read_with_shapes, reshape
 
 Item = Mapping[str, np.ndarray]
 """The arrays of one item by the names of inputs or of results."""
@@ -160,7 +159,7 @@ def described(path: str, options: PredictorOptions) -> Described:
     Raises:
         ModelError, InputError: it cannot be read, or does not take what the options say.
     """
-    model = read_model(path, options.bin, mmap=options.mmap)
+    model = read_with_shapes(path, options.bin, options.shapes or {}, mmap=options.mmap)
     reshape(model, options.shapes or {}, tolerant=True)
     if options.rebatch:
         rebatch(model)

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.api import read_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.array_files import ArrayFile, open_arrays
+from irexec.tools.shapes import Shapes, read_with_shapes
 
 _INDEX = "index.json"
 
@@ -103,8 +103,16 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
         raise ModelError(f"{folder} is not a folder that infer --dump-layers wrote: it has no readable {_INDEX}") from None
 
 
-def open_side(source: str | Path | Model, weights: str | None, runtime: str, memory: MemoryLimit) -> AnySide:
+def open_side(
+    source: str | Path | Model, weights: str | None, runtime: str, memory: MemoryLimit, shapes: Shapes, of: AnySide | None = None
+) -> AnySide:
     """A side from a model, or from the path of one or of recorded tensors.
+
+    Args:
+        source, weights, runtime: what it is.
+        memory: for recorded tensors.
+        shapes: see ``read_with_shapes``.
+        of: the other side, if that is a model, whose inputs ``shapes`` names.
 
     Raises:
         ModelError: a file cannot be read.
@@ -115,7 +123,8 @@ def open_side(source: str | Path | Model, weights: str | None, runtime: str, mem
     path = Path(source)
     if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
         return RecordedSide(path, memory)
-    return ModelSide(str(source), read_model(str(source), weights), runtime)
+    ports = of.model.inputs if isinstance(of, ModelSide) else None
+    return ModelSide(str(source), read_with_shapes(str(source), weights, shapes, of=ports), runtime)
 
 
 def ordered(graph: Graph) -> list[Node]:

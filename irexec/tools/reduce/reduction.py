@@ -15,7 +15,6 @@ import numpy as np
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
-from irexec.api import read_model
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.regular_files import open_regular
@@ -30,7 +29,7 @@ from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run_options import RunOptions
-from irexec.tools.shapes import reshape
+from irexec.tools.shapes import read_with_shapes, reshape
 
 _CHUNK = 1 << 20
 
@@ -181,7 +180,7 @@ def _files_read(
 
 def _read(model: str | Path | Model, options: ReduceOptions) -> Model:
     """The model with the shapes of the options."""
-    read = copy.copy(model) if isinstance(model, Model) else read_model(model, options.weights)
+    read = copy.copy(model) if isinstance(model, Model) else read_with_shapes(str(model), options.weights, options.shapes or {})
     refuse_execution_graph(read)
     reshape(read, options.shapes or {}, tolerant=True)
     return read

@@ -103,7 +103,7 @@ def report(
     options = options or ReportOptions()
     check_output(output, files_read(path, options.weights, options.inputs))
     with progress(f"reading {path}", 1) as advance:
-        model, findings = read_tolerant(path, options.weights, mmap=options.mmap, progress=advance)
+        model, findings = read_tolerant(path, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes)
     if model is None:
         found = _not_converted(path, findings)
     else:
