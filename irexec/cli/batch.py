@@ -31,7 +31,7 @@ _FAILURES_SHOWN = 20
 @click.command()
 @click.argument("model", type=FilePath())
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=FilePath())
-@click.option("-o", "--output", required=True, type=FilePath(), help="A new .npz, .npy, .parquet or .jsonl, or a new folder.")
+@click.option("-o", "--output", required=True, type=FilePath(), help="A new .npz, .npy, .parquet or .jsonl, or a new folder/.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Of the files in a folder; default: npz.")
 @click.option("--jobs", type=click.IntRange(1, 4096), help="How many processes; default: as many as there are cores to run on.")
 @click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -142,10 +142,8 @@ def batch(
     model = described(job.model, job.predictor)
     if not model.batching.is_divisible:
         watch.note("the model gives results that cannot be cut into those of several items, so that each run takes one")
-    output = Output(Path(options.output), job)
-    with ExitStack() as stack:
-        manifest = output.open(options.resume)
-        stack.callback(manifest.close)
+    output = Output(options.output, job)
+    with output.open(options.resume) as manifest:
         part_size = _begun(manifest, items, job, model, options)
         run = _Run(items, part_size, output, manifest, watch)
         resumed = run.resumed()
@@ -190,18 +188,23 @@ class Output:
         manifest: the file of the manifest.
     """
 
-    def __init__(self, path: Path, job: Job) -> None:
+    def __init__(self, output: str, job: Job) -> None:
+        path = Path(output)
         is_file = path.suffix[1:] in FORMATS
         if is_file and path.suffix[1:] != job.form:
             raise InputError(f"-o {path} ends in {path.suffix}, and --format is {job.form}")
+        if not is_file and path.suffix and not path.is_dir() and not output.endswith(("/", os.sep)):
+            forms = ", ".join(f".{form}" for form in FORMATS)
+            raise InputError(f"-o {output}: {path.suffix} is none of {forms}; for a folder of this name write {output}/")
         self._path, self._form = path, job.form
         self.file = path if is_file else None
         self._model, self._converted = job.model, path.with_name(f"{path.name}.model")
         self.folder = path.with_name(f"{path.name}.parts") if is_file else path
         self.manifest = path.with_name(f"{path.name}.sqlite")
 
-    def open(self, resume: bool) -> Manifest:
-        """The manifest, with the folder made.
+    @contextmanager
+    def open(self, resume: bool) -> Iterator[Manifest]:
+        """The manifest, with the folder made. A new job that an error ends before a part is done leaves neither.
 
         Raises:
             InputError: something is there already, and it is not a job to resume.
@@ -211,6 +214,19 @@ class Output:
             raise InputError(f"-o {self._path} exists: --resume goes on with the job that writes it, or name another")
         if resume and not self.manifest.exists() and os.path.lexists(self._path) and not _is_empty_folder(self._path):
             raise InputError(f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another")
+        was_there = self.folder.exists()
+        manifest = self._made()
+        with closing(manifest):
+            is_new = manifest.is_empty
+            try:
+                yield manifest
+            except BaseException:
+                if is_new and (manifest.is_empty or not manifest.finished()):
+                    manifest.close()
+                    self._discard(was_there)
+                raise
+
+    def _made(self) -> Manifest:
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             manifest = Manifest(self.manifest)
@@ -219,6 +235,13 @@ class Output:
         except OSError as error:
             raise ModelError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
         return manifest
+
+    def _discard(self, was_there: bool) -> None:
+        """Delete what open() and the parts under way have made; ``was_there`` is an empty folder of the user's."""
+        for made in [*(self.folder.iterdir() if was_there else [self.folder]), self._converted]:
+            shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
+        for end in ("", "-wal", "-shm"):
+            Path(f"{self.manifest}{end}").unlink(missing_ok=True)
 
     def part(self, number: int) -> Path:
         """The file of a part."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec import InputError, ModelError
+from irexec import InputError, IrexecError, ModelError
 from irexec.tools.batch.job import FORMATS, Job
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
@@ -209,6 +209,27 @@ def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: 
     (tmp_path / "x.npz.sqlite").write_bytes(b"SQLite format 3\0 not at all" * 100)
     with pytest.raises(InputError, match="is not a manifest"):
         run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+@pytest.mark.parametrize("output, was_there", [("out.npz", False), ("out", False), ("out", True)])
+def test_a_model_that_does_not_compile_leaves_nothing(tmp_path: Path, output: str, was_there: bool) -> None:
+    np.save(tmp_path / "items.npy", np.zeros((2, 1, 28, 28), np.float32))
+    before = [tmp_path / "items.npy"]
+    if was_there:
+        (tmp_path / output).mkdir()
+        before.append(tmp_path / output)
+    with pytest.raises(IrexecError, match="layer 999, which does not exist"):
+        run("samples/digits/damaged.xml", [str(tmp_path / "items.npy")], tmp_path / output)
+    assert sorted(tmp_path.rglob("*")) == sorted(before)
+
+
+def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, model: str, source: str) -> None:
+    job = Job(model=model)
+    with pytest.raises(InputError, match=r"\.csv is none of \.npz, \.npy, \.parquet, \.jsonl; for a folder of this name write .*out\.csv/"):
+        batch([source], job, BatchOptions(output=str(tmp_path / "out.csv"), jobs=1))
+    batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/", jobs=1))
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.v2", "out.v2.sqlite"]
+    batch([source], job, BatchOptions(output=str(tmp_path / "out.v2"), jobs=1, resume=True))
 
 
 @pytest.mark.parametrize(
