@@ -79,12 +79,15 @@ class Weights:
             return self._data[offset : offset + size]
 
     def release(self, offset: int, size: int) -> None:
-        """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked for."""
+        """Give the memory of a mapped range back to the system, which reads it from the file again when it is asked for.
+
+        Of a range that does not exist there is nothing to give back: damaged files say that their constants lie anywhere.
+        """
         with self._lock:
             if self._mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
                 return
             first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
-            whole = (offset + size - first) // mmap.PAGESIZE * mmap.PAGESIZE
+            whole = (min(offset + size, len(self._mapping)) - first) // mmap.PAGESIZE * mmap.PAGESIZE
             if whole > 0:
                 self._mapping.madvise(mmap.MADV_DONTNEED, first, whole)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from irexec.errors import ModelError
 from irexec.io.weights import Weights
+
+PAGES = 4
 
 
 @pytest.mark.parametrize(("offset", "size"), [(0, 1 << 20), (1, 100), (4097, 40_000), ((1 << 20) - 1, 1)])
@@ -28,3 +32,28 @@ def test_bytes_in_memory_stay() -> None:
     part()
     part.release()
     assert part().tobytes() == b"abcdabcd"
+
+
+@pytest.mark.parametrize(
+    ("offset", "size"),
+    [
+        pytest.param(PAGES * mmap.PAGESIZE, mmap.PAGESIZE, id="behind the end"),
+        pytest.param((PAGES + 3) * mmap.PAGESIZE + 1, 4 * mmap.PAGESIZE, id="far behind the end"),
+        pytest.param(1 << 70, mmap.PAGESIZE, id="behind what an address can be"),
+        pytest.param(mmap.PAGESIZE, 1 << 70, id="of more bytes than an address can count"),
+        pytest.param((PAGES - 1) * mmap.PAGESIZE, 8 * mmap.PAGESIZE, id="across the end"),
+        pytest.param(PAGES * mmap.PAGESIZE, 0, id="nothing, at the end"),
+    ],
+)
+def test_a_constant_outside_of_the_file(tmp_path: Path, offset: int, size: int) -> None:
+    """Where a file says that a constant lies, there need not be any bytes: it cannot be read, and there is nothing to give back."""
+    data = bytes(range(256)) * (PAGES * mmap.PAGESIZE // 256)
+    (tmp_path / "m.bin").write_bytes(data)
+    weights = Weights(tmp_path / "m.bin")
+    assert bytes(weights.read(0, weights.size)) == data
+    part = weights.slice(offset, size)
+    part.release()
+    assert bytes(weights.read(0, weights.size)) == data
+    if size:
+        with pytest.raises(ModelError, match=r"cannot be read: .*m\.bin has"):
+            part()

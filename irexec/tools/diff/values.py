@@ -80,8 +80,7 @@ def value_change(a: Node, b: Node, read: ReadAs | None, advance: Advance) -> Val
     finally:
         advance(one.size + other.size)
         for constant in (one, other):
-            if not is_damaged(constant):
-                release(constant)
+            release(constant)
 
 
 def _same_values(a: Constant, b: Constant) -> bool:
