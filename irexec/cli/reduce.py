@@ -49,7 +49,10 @@ class Kinds(click.ParamType):
 @click.option(
     "--check", "command", metavar="COMMAND", help="It fails where this command does; {} stands for the .xml, {inputs} for the .npz."
 )
-@click.option("--finding", metavar="CODE", help="It fails where irexec validate has this finding, such as IR107.")
+@click.option(
+    "--finding", metavar="CODE", help="It fails where irexec validate has this finding, such as IR107, or IR911 of --portability."
+)
+@click.option("--for", "release", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3.")
 @click.option("--against", type=click.Choice(_AGAINST), help="It fails where this runtime refuses it, or gives other results than irexec.")
 @click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
 @click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
@@ -66,9 +69,10 @@ class Kinds(click.ParamType):
 @timeout_option("Each check may take so long; what takes longer fails in a way of its own.  [default: 60]")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def reduce(
-    model: str, output: str, command: str | None, finding: str | None, against: str | None, trap: tuple[str, ...] | None,
-    expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...], weights: str | None,
-    shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, timeout: float | None, as_json: bool,
+    model: str, output: str, command: str | None, finding: str | None, release: str | None, against: str | None,
+    trap: tuple[str, ...] | None, expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...],
+    weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, timeout: float | None,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Reduce MODEL (an .xml or .onnx) to the smallest part that still fails, and write it with its inputs.
 
@@ -85,7 +89,7 @@ def reduce(
     """
     _check_usage()
     seconds = 60.0 if timeout is None else timeout
-    check = _check(command, finding, against, trap, expect_text, rtol, atol, seconds)
+    check = _check(command, finding, release, against, trap, expect_text, rtol, atol, seconds)
     options = ReduceOptions(
         output=output, weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, keep_shapes=keep_shapes, resume=resume,
         timeout=seconds,
@@ -127,18 +131,20 @@ def _check_usage() -> None:
         raise click.UsageError(f"one of {options} says what a failure is, and {said}")
     if not is_given("command"):
         refuse_without("check", "expect_text")
+    if not is_given("finding"):
+        refuse_without("finding", "release")
     if not is_given("against"):
         refuse_without("against", "rtol", "atol")
 
 
 def _check(
-    command: str | None, finding: str | None, against: str | None, trap: tuple[str, ...] | None, expect_text: str | None,
-    rtol: float | None, atol: float | None, timeout: float,
+    command: str | None, finding: str | None, release: str | None, against: str | None, trap: tuple[str, ...] | None,
+    expect_text: str | None, rtol: float | None, atol: float | None, timeout: float,
 ) -> Check:  # fmt: skip
     if command is not None:
         return CommandCheck(command, timeout, expect_text)
     if finding is not None:
-        return FindingCheck(finding)
+        return FindingCheck(finding, release)
     if trap is not None:
         return ValuesCheck(trap, timeout)
     from irexec.tools.reduce.checks.against import check_against

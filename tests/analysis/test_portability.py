@@ -17,6 +17,7 @@ from irexec.ir.portability import DIFFERENCES
 from irexec.ir.portability.releases import NEWEST, OPERATIONS, OPSETS, Release, first_release, parse_release
 from irexec.ir.shape_text import parse_shape
 from irexec.schema.registry import definitions, opset_versions
+from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability_rows import ROWS, Row
 from tests.support.one_operation import One, one_operation
 
@@ -41,6 +42,25 @@ def test_it_is_found_where_it_is(row: Row, tmp_path: Path) -> None:
     assert (row.code in {f.code for f in found}) == row.fires
     assert all(CODES[f.code].severity == "info" for f in found if f.code in DIFFERENCES)
     assert {f.code for f in irexec.validate(model)} & set(DIFFERENCES) == set()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.fires], ids=lambda row: row.id)
+def test_a_model_is_reduced_to_it(row: Row, tmp_path: Path) -> None:
+    """What is beside the layer goes; a Parameter or Constant may be enough to have it."""
+    model_of(row, tmp_path / "m.xml")
+    model = irexec.read_model(tmp_path / "m.xml")
+    builder = irexec.Builder("beside it")
+    x = builder.parameter("f32", (2, 3), "beside")
+    for type in ("Abs", "Sigmoid", "Negative"):
+        x = builder.emit(type, x)
+    builder.result(x)
+    first = max(node.id for node in model.nodes) + 1
+    for node in builder.model().nodes:
+        node.id += first
+        model.nodes.append(node)
+    report = reduce(model, FindingCheck(row.code))
+    assert {layer.type for layer in report.layers} <= {row.case.type}
+    assert row.code in {finding.code for finding in irexec.validate(report.found.model, portability=True)}
 
 
 def test_each_difference_has_a_condition_and_rows_of_both_kinds() -> None:

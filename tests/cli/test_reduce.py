@@ -41,6 +41,38 @@ def test_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["min.bin", "min.npz", "min.xml"]
 
 
+@pytest.mark.parametrize(
+    ("options", "layer", "command", "code"),
+    [
+        pytest.param(["--finding", "IR901", "--for", "2023.3"], "MaxPool", "validate --for 2023.3", 1, id="a release"),
+        pytest.param(["--finding", "ir911"], "Divide", "validate --portability", 0, id="portability"),
+        pytest.param(["--finding", "IR911", "--for", "2025.1"], "Divide", "validate --portability --for 2025.1", 0, id="both"),
+    ],
+)
+def test_a_finding_about_openvino(
+    options: list[str], layer: str, command: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that is printed shows it."""
+    builder = irexec.Builder("m")
+    x = builder.emit("Abs", builder.parameter("i32", (4,), "x"))
+    x = builder.emit("Divide", x, np.int32(3))
+    irexec.save_model(builder_result(builder, builder.emit("Negative", x)), tmp_path / "m.xml")
+    output = tmp_path / "min.xml"
+    model = CLASSIFIER if layer == "MaxPool" else str(tmp_path / "m.xml")
+    assert run(["reduce", model, "-o", str(output), *options]) == 0
+    assert f"irexec {command} {output}" in capsys.readouterr().out
+    types = [node.type for node in irexec.read_model(output).nodes]
+    assert [type for type in types if type not in ("Parameter", "Constant", "Result")] == [layer]
+    assert run([*command.split(), str(output)]) == code
+    assert options[1].upper() in capsys.readouterr().out
+
+
+def builder_result(builder: irexec.Builder, value: irexec.Value) -> irexec.Model:
+    """The model with one result."""
+    builder.result(value)
+    return builder.model()
+
+
 @pytest.mark.parametrize("type", ["Convolution", "MaxPool", "Softmax", "Reshape"])
 def test_a_command(type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = {"Softmax": "SoftMax"}.get(type, type)
@@ -125,6 +157,10 @@ def test_a_model_that_does_not_fail(body: str, code: int, said: str, tmp_path: P
         (["--finding", "IR999"], "there is no finding code 'IR999'"),
         (["--finding", "IR011"], "about the file itself"),
         (["--finding", "ON201"], "about an .onnx file"),
+        (["--finding", "IR901"], "IR901 is a finding about a release of OpenVINO, which is to be given (--for)"),
+        (["--finding", "IR901", "--for", "1999.1"], "'1999.1' is not a known release of OpenVINO"),
+        (["--finding", "IR107", "--for", "2023.3"], "IR107 does not depend on a release of OpenVINO, of which 2023.3 is given"),
+        (["--trap", "nan", "--for", "2023.3"], "--for is for --finding, which is not given"),
         (["--trap", "f16"], "'f16' is not one of nan, inf"),
         (["--check", "python check.py"], "has no {}"),
         (["--check", "python 'check.py {}"], "no closing quotation"),

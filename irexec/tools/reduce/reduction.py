@@ -6,7 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,7 @@ def reduce(
         output.check(_files_read(model, options, inputs))
     read = _read(model, options)
     _refuse_damage(read, check)
-    arrays = _inputs(read, inputs, options.seed, notify)
+    arrays = _inputs(read, inputs, options.seed, notify, has_values=not check.takes_damage)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
     reference = check.reference(read, arrays)
@@ -194,10 +194,10 @@ def _refuse_damage(model: Model, check: Check) -> None:
 
 
 def _inputs(
-    model: Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None]
+    model: Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None], *, has_values: bool
 ) -> list[np.ndarray]:
-    """An array for each input of a model, in order."""
-    ports = model.inputs
+    """An array for each input of a model, in order; without ``has_values``, of one element where the rank is not known."""
+    ports = model.inputs if has_values else [port if port.shape is not None else replace(port, shape=(1,)) for port in model.inputs]
     if isinstance(inputs, Mapping):
         return bind_inputs(ports, inputs)
     return bind_inputs(ports, sample_inputs(inputs, ports, seed, notify))

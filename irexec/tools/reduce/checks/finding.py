@@ -8,24 +8,30 @@ from irexec.analysis.validate import validate
 from irexec.errors import InputError
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
+from irexec.ir.portability import DIFFERENCES
+from irexec.ir.portability.releases import parse_release
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
 _OF_FILES, _OF_ONNX = "IR0", "ON"
 """The findings of the readers: they are of the file, which is written anew."""
+_OF_RELEASES = "IR90"
+"""What a release of OpenVINO does not read."""
 
 
 class FindingCheck(Check):
     """Whether validate has a finding of a code, at one of the layers at which the first candidate has it.
 
     Args:
-        code: of the finding, such as "IR107".
+        code: of the finding, such as "IR107"; also one of ``validate --portability``, such as "IR911".
+        release: of OpenVINO, such as "2023.3": what it does not read is a finding, IR901 to IR903, and a finding of portability holds
+            for it.
 
     Raises:
-        InputError: there is no such code, or its findings are not those of a graph.
+        InputError: there is no such code or release, its findings are not those of a graph, or depend on a release that is not given.
     """
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, release: str | None = None) -> None:
         self.code = code.upper()
         if self.code.startswith(_OF_ONNX):
             raise InputError(f"{self.code} is a finding about an .onnx file, and what is reduced is the IR that it is converted to")
@@ -33,6 +39,15 @@ class FindingCheck(Check):
             raise InputError(f"there is no finding code {code!r}; irexec explain lists all codes")
         if self.code.startswith(_OF_FILES):
             raise InputError(f"{self.code} is a finding about the file itself, and what is reduced is written anew, without it")
+        self.release = release
+        self._is_of_portability = self.code in DIFFERENCES
+        is_of_releases = self.code.startswith(_OF_RELEASES)
+        if release is not None:
+            parse_release(release)
+            if not is_of_releases and not self._is_of_portability:
+                raise InputError(f"{self.code} does not depend on a release of OpenVINO, of which {release} is given")
+        elif is_of_releases:
+            raise InputError(f"{self.code} is a finding about a release of OpenVINO, which is to be given (--for), such as 2023.3")
         self._layers: frozenset[str | None] | None = None
 
     takes_damage = True
@@ -40,12 +55,12 @@ class FindingCheck(Check):
     @property
     def identity(self) -> Sequence[object]:
         """See Check."""
-        return ("finding", self.code)
+        return ("finding", self.code, *([self.release] if self.release is not None else []))
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
-        weights = self.code.startswith("IR4")
-        found = [finding for finding in validate(candidate.model, weights=weights) if finding.code == self.code]
+        findings = validate(candidate.model, weights=self._needs_weights, portability=self._is_of_portability, release=self.release)
+        found = [finding for finding in findings if finding.code == self.code]
         if self._layers is None:
             self._layers = frozenset(finding.layer_name for finding in found)
         same = next((finding for finding in found if finding.layer_name in self._layers), None)
@@ -53,7 +68,13 @@ class FindingCheck(Check):
 
     def command(self, files: Files) -> list[str]:
         """See Check."""
-        return ["irexec", "validate", *(["--weights"] if self.code.startswith("IR4") else []), files.model]
+        options = ["--weights"] if self._needs_weights else ["--portability"] if self._is_of_portability else []
+        options += ["--for", self.release] if self.release is not None else []
+        return ["irexec", "validate", *options, files.model]
+
+    @property
+    def _needs_weights(self) -> bool:
+        return self.code.startswith("IR4")
 
 
 def _text(finding: Finding) -> str:
