@@ -157,12 +157,15 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
     check(largest <= np.iinfo(np.intp).max, f"a pad of {largest} is more than an axis can have")
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     check_memory([size + sum(pair) for size, pair in zip(data.shape, added, strict=True)], data.dtype, "the uncropped data")
-    if mode == "constant":
+    if not pairs:
+        # np.pad takes no empty list of pads.
+        padded = data.copy()
+    elif mode == "constant":
         default = "" if data.dtype == object else np.zeros((), data.dtype)
         padded = np.pad(data, added, mode="constant", constant_values=default if value is None else value.reshape(-1)[0])
     else:
         padded = np.pad(data, added, mode=mode)
-    # np.pad copies, so that this is not a view of the data.
+    # A copy, so that this is not a view of the data.
     return padded[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, padded.shape, strict=True))]
 
 

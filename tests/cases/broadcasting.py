@@ -41,6 +41,7 @@ for since in (1, 12):
         ROWS += [
             case("Pad", since, random("f32", 3, 4), [1, 2], [2, 1], pad_mode=mode, id=f"{mode}"),
             case("Pad", since, random("f32", 2, 3, 4), [0, 1, 2], [1, 0, 1], pad_mode=mode, id=f"{mode}, rank 3"),
+            case("Pad", since, np.float32(5), typed("i64", []), typed("i64", []), pad_mode=mode, gives=np.float32(5), id=f"{mode}, rank 0"),
         ]
     ROWS += [
         case("Pad", since, random("f32", 3, 4), [1, 0], [0, 2], np.float32(7), pad_mode="constant", id="value"),
