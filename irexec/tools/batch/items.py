@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -71,7 +72,14 @@ class Items:
         return Item(path, kind, position - (self._ends[file] - count))
 
 
-def find_items(sources: Sequence[str], *, limit: int | None = None, shuffle_seed: int | None = None, column: str | None = None) -> Items:
+def find_items(
+    sources: Sequence[str],
+    *,
+    limit: int | None = None,
+    shuffle_seed: int | None = None,
+    column: str | None = None,
+    exclude: Sequence[Path] = (),
+) -> Items:
     """The items of files, folders, patterns and lists, in the order given; the files of a folder by name.
 
     Args:
@@ -80,14 +88,16 @@ def find_items(sources: Sequence[str], *, limit: int | None = None, shuffle_seed
         limit: only so many, after shuffling.
         shuffle_seed: take them in a random order, the same for the same seed.
         column: of the tables.
+        exclude: files and folders that are no items where a folder or a pattern has them.
 
     Raises:
         InputError: a source does not exist, is of another kind, or has no items.
         ModelError: a file cannot be read.
     """
     files: list[tuple[str, Kind, int]] = []
+    excluded = [os.path.realpath(path) for path in exclude]
     for source in sources:
-        found = [(path, _kind(path)) for path in _paths(source)]
+        found = [(path, _kind(path)) for path in _paths(source, excluded)]
         if not found:
             raise InputError(f"{source}: has no {_listed()}")
         files += [(path, kind, _count(path, kind, column)) for path, kind in found]
@@ -102,10 +112,11 @@ def _listed() -> str:
     return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
-def _paths(source: str) -> Iterator[str]:
+def _paths(source: str, excluded: Sequence[str]) -> Iterator[str]:
     path = Path(source)
     if path.is_dir():
-        yield from sorted(str(file) for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        files = (str(file) for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        yield from sorted(_outside(files, excluded))
     elif path.suffix.lower() == _LIST and path.exists():
         yield from _lines(path)
     elif path.exists() or not glob.has_magic(source):
@@ -113,7 +124,20 @@ def _paths(source: str) -> Iterator[str]:
             raise InputError(f"{source}: no such file or folder")
         yield source
     else:
-        yield from sorted(file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)
+        files = (file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)
+        yield from sorted(_outside(files, excluded))
+
+
+def _outside(files: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:
+    """The files that are none of those excluded, and not in them; links to their folders are followed, once for each folder."""
+    folders: dict[str, str] = {}
+    for file in files:
+        folder, name = os.path.split(file)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        path = os.path.join(folders[folder], name)
+        if not any(path == each or path.startswith(each + os.sep) for each in excluded):
+            yield file
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -136,13 +136,13 @@ def batch(
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read, or the output not be written.
     """
     watch = watch or Watch()
-    items = find_items(sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column)
+    output = Output(options.output, job)
+    items = find_items(sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column, exclude=output.paths)
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
     model = described(job.model, job.predictor)
     if not model.batching.is_divisible:
         watch.note("the model gives results that cannot be cut into those of several items, so that each run takes one")
-    output = Output(options.output, job)
     with output.open(options.resume) as manifest:
         part_size = _begun(manifest, items, job, model, options)
         run = _Run(items, part_size, output, manifest, watch)
@@ -186,6 +186,7 @@ class Output:
         folder: of the parts.
         file: that all parts become in the end; None if the folder is the output.
         manifest: the file of the manifest.
+        paths: what is written that could be taken for items.
     """
 
     def __init__(self, output: str, job: Job) -> None:
@@ -201,6 +202,7 @@ class Output:
         self._model, self._converted = job.model, path.with_name(f"{path.name}.model")
         self.folder = path.with_name(f"{path.name}.parts") if is_file else path
         self.manifest = path.with_name(f"{path.name}.sqlite")
+        self.paths = (path, self.folder)
 
     @contextmanager
     def open(self, resume: bool) -> Iterator[Manifest]:

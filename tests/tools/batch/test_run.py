@@ -199,6 +199,19 @@ def test_a_stored_archive_and_a_compressed_one(tmp_path: Path, model: str) -> No
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.concatenate([EXPECTED, EXPECTED]))
 
 
+@pytest.mark.parametrize("output", ["out.npz", "out"])
+@pytest.mark.parametrize("pattern", ["", "**/*.np?"])
+def test_the_output_among_the_sources_is_no_item(tmp_path: Path, model: str, source: str, output: str, pattern: str) -> None:
+    def stop(part: Any) -> None:
+        raise Stopped
+
+    sources = [f"{tmp_path}/{pattern}"]
+    with pytest.raises(Stopped):
+        run(model, sources, tmp_path / output, Watch(part=stop), batch_size=2)
+    assert run(model, sources, tmp_path / output, batch_size=2, resume=True).items == 20
+    assert run(model, sources, tmp_path / output, batch_size=2, resume=True).resumed == 20
+
+
 def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: str) -> None:
     (tmp_path / "out.npz").write_bytes(b"mine")
     with pytest.raises(InputError, match="exists: --resume goes on"):
