@@ -7,7 +7,8 @@ from typing import Annotated
 
 import numpy as np
 
-from irexec.dtypes.elements import element
+from irexec.dtypes.elements import element, element_of
+from irexec.dtypes.limits import lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, may_equal
 from irexec.ir.facts import Fact
@@ -15,6 +16,7 @@ from irexec.ir.integers import integers
 from irexec.reference.integers import through_float
 from irexec.reference.pooling import adaptive_max, adaptive_mean, max_pool, max_pool_indices, window_populations, window_sums
 from irexec.schema.axes import normalize_axis
+from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.pooling import (
     AverageAttributes,
@@ -32,42 +34,54 @@ Data = Annotated[NumericTensor, Rank(3, 5)]
 
 
 @op("MaxPool", since=1)
-def max_pool_1(data: Data, *, attributes: PoolingAttributes1) -> np.ndarray:
-    """The maximum of each window. Source: MaxPool-1."""
-    return max_pool(data, attributes.windows(data.shape[2:]))
+def max_pool_1(data: Data, *, attributes: PoolingAttributes1, elements: ElementTypes = ElementTypes()) -> np.ndarray:
+    """The maximum of each window; of a window beside the data the lowest finite value of the type.
+
+    The specification says that padding is -inf, and nothing of windows in which there is nothing else. OpenVINO's reference
+    (openvino/reference/max_pool.hpp) begins at ``numeric_limits<T>::lowest()``; its CPU plugin gives that of f32 and bf16, too. In f16 and
+    f64 the plugin has the lowest f32, and constant folding computes f16 and bf16 in f32: cast back, both are -inf (2026.4).
+    Source: MaxPool-1.
+    """
+    return _max_alone(data, attributes=attributes, elements=elements)
 
 
 @max_pool_1.shape_rule
-def _max_pool_1_shape(data: Fact, *, attributes: PoolingAttributes) -> Fact:
+def _max_pool_1_shape(data: Fact, *, attributes: PoolingAttributes, elements: ElementTypes = ElementTypes()) -> Fact:
     return Fact(data.element, attributes.output_shape(data))
 
 
-def _max_with_indices(data: np.ndarray, *, attributes: IndexedAttributes) -> tuple[np.ndarray, np.ndarray]:
+def _lowest(data: np.ndarray, elements: ElementTypes) -> float | int:
+    return lowest((elements[0] if elements else None) or element_of(data.dtype))
+
+
+def _max_with_indices(data: np.ndarray, *, attributes: IndexedAttributes, elements: ElementTypes) -> tuple[np.ndarray, np.ndarray]:
     axis = normalize_axis(attributes.axis, data.ndim)
-    values, indices = max_pool_indices(data, attributes.windows(data.shape[2:]), axis)
+    values, indices = max_pool_indices(data, attributes.windows(data.shape[2:]), axis, _lowest(data, elements))
     return values, indices.astype(element(attributes.index_element_type).carrier)
 
 
-def _max_alone(data: np.ndarray, *, attributes: IndexedAttributes) -> np.ndarray:
-    return max_pool(data, attributes.windows(data.shape[2:]))
+def _max_alone(
+    data: np.ndarray, *, attributes: PoolingAttributes1 | IndexedAttributes, elements: ElementTypes = ElementTypes()
+) -> np.ndarray:
+    return max_pool(data, attributes.windows(data.shape[2:]), _lowest(data, elements))
 
 
-def _max_with_indices_shape(data: Fact, *, attributes: IndexedAttributes) -> tuple[Fact, Fact]:
+def _max_with_indices_shape(data: Fact, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()) -> tuple[Fact, Fact]:
     shape = attributes.output_shape(data)
     normalize_axis(attributes.axis, len(shape))
     return Fact(data.element, shape), Fact(element(attributes.index_element_type), shape)
 
 
 @op("MaxPool", since=8)
-def max_pool_8(data: Data, *, attributes: IndexedAttributes8) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of each window, and its index in the data flattened from ``axis`` on. Source: MaxPool-8."""
-    return _max_with_indices(data, attributes=attributes)
+def max_pool_8(data: Data, *, attributes: IndexedAttributes8, elements: ElementTypes = ElementTypes()) -> tuple[np.ndarray, np.ndarray]:
+    """The maximum of each window, as of MaxPool-1, and its index in the data flattened from ``axis`` on. Source: MaxPool-8."""
+    return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
 @op("MaxPool", since=14)
-def max_pool_14(data: Data, *, attributes: IndexedAttributes) -> tuple[np.ndarray, np.ndarray]:
+def max_pool_14(data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()) -> tuple[np.ndarray, np.ndarray]:
     """As MaxPool-8, with ceil_torch: rounded up, but no window starts behind the data. Source: MaxPool-14."""
-    return _max_with_indices(data, attributes=attributes)
+    return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
 for _definition in (max_pool_8, max_pool_14):

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BF16, BOOLEAN, Element
+from irexec.dtypes.elements import BOOLEAN, element_of
+from irexec.dtypes.limits import lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
-from irexec.reference.pooling import lowest
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerScalar, IntegerTensor, IntegerVector, NumericTensor, Rank
@@ -225,22 +225,13 @@ def segment_max_16(
     last = integer(segment_ids[-1:], "segment_ids") if segment_ids.size else -1
     count = last + 1 if num_segments is None else integer(num_segments, "num_segments")
     within = segment_ids < count
-    result = np.full(
-        (count, *data.shape[1:]), _lowest(elements[0] if elements else None, data.dtype) if fill_mode == "lowest" else 0, data.dtype
-    )
+    start = lowest((elements[0] if elements else None) or element_of(data.dtype)) if fill_mode == "lowest" else 0
+    result = np.full((count, *data.shape[1:]), start, data.dtype)
     occupied, starts = np.unique(segment_ids[within], return_index=True)
     if len(occupied):
         maximum = np.fmax if data.dtype.kind == "f" else np.maximum
         result[occupied] = maximum.reduceat(data[within], starts, 0)
     return result
-
-
-# The lowest finite value of bf16: seven ones after the binary point, where f32 has 23.
-_LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
-
-
-def _lowest(kind: Element | None, dtype: np.dtype) -> float:
-    return _LOWEST_BF16 if kind is BF16 else lowest(dtype)
 
 
 @segment_max_16.shape_rule

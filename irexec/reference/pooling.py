@@ -21,7 +21,7 @@ _WINDOW_VALUES = 1 << 20
 
 
 def lowest(dtype: np.dtype) -> float | int:
-    """The lowest finite value of a type: what a maximum starts from, and stays where a window lies beside the data."""
+    """The lowest finite value of a NumPy type; irexec.dtypes.limits has those of element types."""
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
@@ -33,12 +33,15 @@ def _padded(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
     return pad(x, (w.pads_begin, tuple(max(end, span - size - begin) for end, span, size, begin in ends)), value)
 
 
-def max_pool(x: np.ndarray, w: SlidingWindows) -> np.ndarray:
-    """The maximum of each window; padding never wins, NaN only where there is nothing else. One axis after the other."""
+def max_pool(x: np.ndarray, w: SlidingWindows, start: float) -> np.ndarray:
+    """The maximum of each window; padding never wins, NaN only where there is nothing else. One axis after the other.
+
+    ``start`` is the lowest finite value of the type: what a window gives that lies beside the data.
+    """
     shape = (*x.shape[:2], *w.counts)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    return _reduce(np.fmax if x.dtype.kind == "f" else np.maximum, _padded(x, w, lowest(x.dtype)), w)
+    return _reduce(np.fmax if x.dtype.kind == "f" else np.maximum, _padded(x, w, start), w)
 
 
 def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.ndarray:
@@ -53,16 +56,17 @@ def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.nda
     return result
 
 
-def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int, start: float) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window and its index in ``x`` flattened from ``axis`` on; the first of equals.
 
-    NaN counts only where there is nothing else; of a window beside the data it is the index at which its channel begins.
+    NaN counts only where there is nothing else. A window beside the data gives ``start``, the lowest finite value of the type, and
+    the index at which its channel begins.
     """
     shape = (*x.shape[:2], *w.counts)
     flat = np.arange(math.prod(x.shape[axis:]), dtype=np.int64).reshape(x.shape[axis:])
     positions = np.broadcast_to(flat, x.shape)
-    padded_values, padded_positions = _padded(x, w, lowest(x.dtype)), _padded(positions, w, -1)
-    best = np.full(shape, lowest(x.dtype), x.dtype)
+    padded_values, padded_positions = _padded(x, w, start), _padded(positions, w, -1)
+    best = np.full(shape, start, x.dtype)
     found = np.full(shape, -1, np.int64)
     for tap in itertools.product(*map(range, w.kernel)):
         index = (slice(None), slice(None), *tap_slices(tap, w.counts, w.strides, w.dilations))

@@ -143,6 +143,16 @@ ROWS += [
     ),
     facts_case("AdaptiveMaxPool", 8, "f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),
 ]
+LOWEST = {
+    "f16": -65504.0,
+    "bf16": float(np.uint32(0xFF7F0000).view(np.float32)),
+    "f64": -np.finfo(np.float64).max,
+    "f8e4m3": -448.0,
+    "f8e5m2": -57344.0,
+    "f4e2m1": -6.0,
+    "i4": -8,
+    "u4": 0,
+}
 LINE = np.float32([[[np.nan, 1, 2, np.inf, -np.inf, 0, np.nan, np.nan]]])
 for since in (1, 8, 14):
     # NaN is passed over, and stays where there is nothing else, of which OpenVINO makes its lowest number.
@@ -151,6 +161,18 @@ for since in (1, 8, 14):
     more = {} if since == 1 else {"dilations": "1"}
     ROWS += [
         case("MaxPool", since, LINE, **texts("2", "0", "0", "2", **more), gives=gives, id="NaN and infinities"),
+        *(
+            # numeric_limits<T>::lowest() of OpenVINO's types, by their bits; see max_pool_1 for what its implementations do.
+            case(
+                "MaxPool",
+                since,
+                typed(name, [[[1.0, 3.0, 2.0]]]),
+                **texts("3", "0", "2", "2", rounding_type="ceil", **more),
+                gives=tuple(array for array in (typed(name, [[[3.0, lowest]]]).array, np.array([[[1, 0]]]))[: 1 if since == 1 else 2]),
+                id=f"a window beside the data, {name}",
+            )
+            for name, lowest in LOWEST.items()
+        ),
         refuses(
             "MaxPool",
             since,

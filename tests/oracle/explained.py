@@ -162,7 +162,7 @@ KNOWN: tuple[Known, ...] = (
     Known(_BACKPROP, _says("findings"), _does("IR964")),
     Known(
         ("MaxPool",),
-        lambda row, text: _of("f16", "bf16", "f64")(row, text) and ("inf loc" in text or "e+308" in text),
+        lambda row, text: _of("f16", "f64")(row, text) and ("inf loc" in text or "e+308" in text),
         _does("IR918"),
     ),
     Known(

@@ -53,7 +53,7 @@ def _index_of_zero(layer: Layer) -> bool:
 
 @applies("IR918")
 def _empty_window(layer: Layer) -> bool:
-    return layer.element() in ("f16", "bf16", "f64") and windows_beside(layer)
+    return layer.element() in ("f16", "f64") and windows_beside(layer)
 
 
 @applies("IR919")
