@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _SENTENCE = 2_000
 _WORD = 300
@@ -26,6 +27,17 @@ def cut(text: str, limit: int) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things: "1 layer", "2,000 layers"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def listed(texts: Sequence[str], limit: int) -> str:
+    """The first few texts, ``limit`` of them, and how many more there are: "a, b and 2 more"."""
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return f"{', '.join(texts[:limit])}{more}"
 
 
 def sentence(text: str) -> str:

@@ -34,9 +34,9 @@ _LAYERS["ray"] = {"integrations"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "messages", "startup", "__init__"}
 _LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup"}
 _LAYERS["__main__"] = {"cli"}
-# What shows itself in a notebook: any class of any layer may.
+# What shows itself in a notebook, and what says something to people: any class of any layer may.
 for _name in _LAYERS.keys() - {"startup", "messages", "html", "errors"}:
-    _LAYERS[_name] |= {"html"}
+    _LAYERS[_name] |= {"html", "messages"}
 _CONVERTERS = {"html", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 
 # Libraries that only these may import.

@@ -10,7 +10,7 @@ import pytest
 
 from irexec.errors import IrexecError, ModelError, NodeError
 from irexec.ir.findings import in_model
-from irexec.messages import cut, sentence, visible
+from irexec.messages import counted, cut, listed, sentence, visible
 
 # What a terminal obeys, or what hides or reorders the text around it: control characters, separators and marks of direction.
 OBEYED = [
@@ -32,6 +32,19 @@ def test_what_a_terminal_obeys_is_escaped() -> None:
 )
 def test_cut_in_the_middle(text: str, limit: int, expected: str) -> None:
     assert cut(text, limit) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, "0 layers"), (1, "1 layer"), (2, "2 layers"), (2000, "2,000 layers")])
+def test_counted(count: int, expected: str) -> None:
+    assert counted(count, "layer") == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more"), (["a"] * 1002, "a, a and 1,000 more")],
+)
+def test_listed(texts: list[str], expected: str) -> None:
+    assert listed(texts, 2) == expected
 
 
 def test_a_message_is_one_line() -> None:

@@ -17,6 +17,7 @@ from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Bytes, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
+from irexec.ir.names import free_name
 from irexec.ir.shape_text import ShapeLike, write_shape
 from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute
 from irexec.schema.opdef import OpDef
@@ -138,7 +139,7 @@ class Builder:
     def rename(self, node: Node, name: str) -> None:
         """Call a layer ``name``, made unique if it is taken."""
         self._names.discard(node.name)
-        node.name = self._unique(name)
+        node.name = free_name(name, self._names)
 
     def fact(self, value: Value) -> Fact:
         """What is known of a value, its contents included."""
@@ -170,7 +171,7 @@ class Builder:
         """OpenVINO finds inputs and outputs by tensor names, which must be unique in a model."""
         wanted = [(node.outputs[0], node.name) for node in self.graph.parameters]
         wanted += self._result_names
-        wanted += [(value, _tensor_name(value)) for node in self.graph.results for value in node.inputs if value is not None]
+        wanted += [(value, value.label) for node in self.graph.results for value in node.inputs if value is not None]
         unnamed = {value for value, _ in wanted if not value.names}
         taken = {name for node in self.graph.nodes for value in node.outputs for name in value.names}
         # The name that a user gave comes before the layer's.
@@ -187,17 +188,9 @@ class Builder:
         return operand if isinstance(operand, Value) else self.constant(operand)
 
     def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
-        node = Node(len(self.graph.nodes), self._unique(name), type, version, attributes=attributes)
+        node = Node(len(self.graph.nodes), free_name(name, self._names), type, version, attributes=attributes)
         self.graph.nodes.append(node)
         return node
-
-    def _unique(self, name: str) -> str:
-        free, count = name, 0
-        while free in self._names:
-            count += 1
-            free = f"{name}_{count}"
-        self._names.add(free)
-        return free
 
     def _infer(self, node: Node, names: Sequence[str]) -> Any:
         # The rules of control flow ask the node which of its outputs a port map means.
@@ -227,10 +220,6 @@ def _mapped_outputs(node: Node) -> int:
     """How many outputs the port maps of a node's bodies speak of; 0 for a node without bodies."""
     last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]
     return max(0, max(last, default=-1) + 1 - len(node.ports))
-
-
-def _tensor_name(value: Value) -> str:
-    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
 
 
 def packed(array: np.ndarray, element: Element) -> Constant:

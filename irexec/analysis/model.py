@@ -11,7 +11,7 @@ from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_table import amount
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, ModelError, OpError
-from irexec.html import ROWS, Column, Content, Html, definitions, display, sections, table
+from irexec.html import ROWS, Column, Html, definitions, display, sections, table
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.display import layers_table, types_chart
@@ -19,6 +19,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import count_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
+from irexec.messages import listed
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,7 @@ def expected(ports: Sequence[Port]) -> str:
 
 def brief(ports: Sequence[Port]) -> str:
     """The first few ports in one short line, for a repr."""
-    more = f" and {len(ports) - _SHOWN} more" if len(ports) > _SHOWN else ""
-    return f"{', '.join(map(str, ports[:_SHOWN])) or 'none'}{more}"
+    return listed(list(map(str, ports)), _SHOWN) or "none"
 
 
 _SHOWN = 3
@@ -182,11 +182,12 @@ _SHOWN = 3
 def ports_table(ports: Mapping[str, Sequence[Port]]) -> Html:
     """Inputs and outputs as HTML, by what they are."""
     columns = ["", "name", Column("type", is_code=True), Column("shape", is_code=True), "other names"]
-    rows = [(kind, *_cells(port)) for kind, several in ports.items() for port in several]
+    rows = [(kind, *port_cells(port)) for kind, several in ports.items() for port in several]
     return table(columns, rows, limit=ROWS, hide_empty=True)
 
 
-def _cells(port: Port) -> tuple[Content, ...]:
+def port_cells(port: Port) -> tuple[str, str, str, str]:
+    """An input or output as a row of a table: name, type, shape, other names."""
     others = ", ".join(name for name in port.names if name != port.name)
     return port.name, str(port.element or "?"), shape_text(port.shape), others
 

@@ -12,6 +12,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.names import free_name
 from irexec.ir.shape_text import write_shape
 
 Boundary = Callable[[Value], Fact | None]
@@ -138,7 +139,7 @@ class _Extraction:
         fact = self.boundary(stand_in)
         if fact is None:
             raise ModelError("nothing can stand for an input at which no edge arrives")
-        node = self._stand_in(stand_in, fact, self._id(), self._name("missing"))
+        node = self._stand_in(stand_in, fact, self._id(), free_name("missing", self._names))
         self.missing.append(node)
         return node.outputs[0]
 
@@ -162,7 +163,7 @@ class _Extraction:
         if fact is None:
             raise ModelError(f"neither the type nor the rank of {value.node.name!r}:{value.index} is known")
         is_first = node not in self.made_nodes
-        name = node.name if is_first else self._name(f"{node.name}:{value.index}")
+        name = node.name if is_first else free_name(f"{node.name}:{value.index}", self._names)
         made = self._stand_in(value, fact, node.id if is_first else self._id(), name)
         self.made_nodes.setdefault(node, []).append(made)
         self.values[value] = made.outputs[0]
@@ -189,7 +190,7 @@ class _Extraction:
             self.given[copied] = original
             yield copied
         if not found:
-            result = Node(self._id(), self._name(f"{value.node.name}/sink_port_{value.index}"), "Result", "opset1")
+            result = Node(self._id(), free_name(f"{value.node.name}/sink_port_{value.index}", self._names), "Result", "opset1")
             result.ports.append(Input(value, value.fact))
             self.given[result] = original
             yield result
@@ -200,14 +201,6 @@ class _Extraction:
     def _id(self) -> int:
         self._next_id += 1
         return self._next_id - 1
-
-    def _name(self, wanted: str) -> str:
-        free, count = wanted, 0
-        while free in self._names:
-            count += 1
-            free = f"{wanted}_{count}"
-        self._names.add(free)
-        return free
 
 
 def with_shapes(model: Model, shapes: Mapping[int, Sequence[int]]) -> Model:

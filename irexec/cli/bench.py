@@ -14,6 +14,7 @@ from irexec.cli.measuring_options import measuring_options
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
+from irexec.messages import counted
 from irexec.tools.bench import OTHERS, BenchOptions, BenchReport, EngineResult
 from irexec.tools.bench import bench as measure
 from irexec.tools.input_sources import parse_input_source
@@ -72,7 +73,7 @@ def _show(report: BenchReport) -> None:
     render.table(("", *names), [(title, *map(cell, report.engines)) for title, cell in _LINES], right=range(1, len(names) + 1))
     render.line()
     inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in report.shapes.items())
-    threads = "the default number of threads" if report.threads is None else f"{report.threads} thread{'' if report.threads == 1 else 's'}"
-    render.line(f"{report.runs} run{'' if report.runs == 1 else 's'} with {threads}{f', inputs {inputs}' if inputs else ''}")
+    threads = "the default number of threads" if report.threads is None else counted(report.threads, "thread")
+    render.line(f"{counted(report.runs, 'run')} with {threads}{f', inputs {inputs}' if inputs else ''}")
     for one in report.engines[1:]:
         render.line(f"{one.engine} / irexec: {one.ratio:.2f} (median; above 1, irexec is faster)")

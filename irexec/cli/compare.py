@@ -14,6 +14,7 @@ from irexec.cli.limit_options import max_memory_option, threads_option, timeout_
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.messages import listed
 from irexec.tools.agreement import METRICS, Metric
 from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
 from irexec.tools.compare import compare as compare_models
@@ -184,7 +185,7 @@ def _show_divergence(first: Divergence, found: Comparison) -> None:
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
         title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
-        _say(f"{title}: {_listed([f'{layer.name} ({layer.type})' for layer in others])}")
+        _say(f"{title}: {listed([f'{layer.name} ({layer.type})' for layer in others], _NAMES)}")
 
 
 def _show_between(first: Divergence) -> None:
@@ -196,7 +197,7 @@ def _show_between(first: Divergence) -> None:
             _say(text, "    ")
     others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in told[:_NAMES]]
     if others:
-        _say(f"in front of it, and not compared: {_listed(others)}", "  ")
+        _say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
 
 
 def _differences(suspect: Suspect) -> list[str]:
@@ -229,11 +230,11 @@ def _ending(found: Comparison) -> Iterator[str]:
     yield f"{len(found.rows)} tensors compared{alone}: {agree} agree, {count} differ; {found.tolerance}"
     bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
     if bad:
-        yield f"results that differ: {_listed(bad)}"
+        yield f"results that differ: {listed(bad, _NAMES)}"
     if found.missing_results:
-        yield f"results that could not be compared: {_listed(found.missing_results)}"
+        yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
     for reason, names in _by_reason(found).items():
-        yield f"not compared, {reason}: {_listed(names)}"
+        yield f"not compared, {reason}: {listed(names, _NAMES)}"
 
 
 def _by_reason(found: Comparison) -> dict[str, list[str]]:
@@ -241,8 +242,3 @@ def _by_reason(found: Comparison) -> dict[str, list[str]]:
     for one in found.uncompared:
         reasons.setdefault(one.reason, []).append(one.name)
     return reasons
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"{', '.join(names[:_NAMES])}{more}"

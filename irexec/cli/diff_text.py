@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from irexec.cli import render
-from irexec.messages import cut
+from irexec.messages import counted, cut, listed
 from irexec.tools.diff.groups import groups, total
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange
 
@@ -25,8 +25,8 @@ def diff_lines(found: Diff, verbose: bool) -> Iterator[Line]:
     """All lines; equal changes of many layers are summed up unless ``verbose``."""
     if found.is_empty:
         return
-    yield _OLD, f"--- {found.a} ({_count(found.layer_counts[0], 'layer')})"
-    yield _NEW, f"+++ {found.b} ({_count(found.layer_counts[1], 'layer')})"
+    yield _OLD, f"--- {found.a} ({counted(found.layer_counts[0], 'layer')})"
+    yield _NEW, f"+++ {found.b} ({counted(found.layer_counts[1], 'layer')})"
     if found.model:
         yield _HEAD, "@@ model @@"
         yield from _model(found.model, verbose)
@@ -54,10 +54,6 @@ def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Line]:
     yield from _changes([*plain, *shown])
     if len(shown) < len(metadata):
         yield _SAME, f"  ... and {len(metadata) - len(shown)} more changes of metadata"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _own(found: Diff) -> dict[int, list[Following]]:
@@ -104,7 +100,7 @@ def _single(layer: LayerDiff) -> Iterator[Line]:
         yield style, f"{sign}     between {source} and {reader}"
     readers = [] if layer.between else list(layer.readers)
     if readers:
-        yield style, f"{sign}     {', '.join(layer.outputs)} to {_some(readers)}"
+        yield style, f"{sign}     {', '.join(layer.outputs)} to {listed(readers, _NAMED)}"
 
 
 def _changes(changes: Iterable[Change]) -> Iterator[Line]:
@@ -154,11 +150,6 @@ def _group(layers: Sequence[LayerDiff]) -> Iterator[Line]:
     renamed = sum(any(change.kind == "names" for change in layer.changes) for layer in layers)
     if renamed:
         yield _SAME, f"  {renamed:,} of them renamed"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Line]:

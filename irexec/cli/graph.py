@@ -11,10 +11,10 @@ from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
 from irexec.cli.weights_option import no_mmap
+from irexec.messages import counted
 from irexec.tools.graph.create import GraphOptions, create
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import FORMATS, Format, GraphFile, check_format, check_graph_file, format_of, rendered, write_graph
-from irexec.tools.graph.texts import count
 from irexec.tools.input_sources import files_read, parse_input_source
 
 _FOR_PROFILE = ("inputs", "seed", "runs", "threads", "max_memory", "timeout", "no_optimize")
@@ -98,9 +98,9 @@ def _show(path: str, drawing: Drawing, written: GraphFile | None, format: Format
     else:
         folds = len(drawing.frames) - 1
         drawn = (
-            count(drawing.total, "layer")
+            counted(drawing.total, "layer")
             if len(drawing.layers) == drawing.total
-            else f"{len(drawing.layers):,} of {count(drawing.total, 'layer')}"
+            else f"{len(drawing.layers):,} of {counted(drawing.total, 'layer')}"
         )
-        blocks = f", {count(folds, 'block')} that {'folds' if folds == 1 else 'fold'}" if folds else ""
-        render.line(f"{written.path}: {drawn}, {count(drawing.constants, 'constant')} drawn in others{blocks}; {written.bytes:,} bytes")
+        blocks = f", {counted(folds, 'block')} that {'folds' if folds == 1 else 'fold'}" if folds else ""
+        render.line(f"{written.path}: {drawn}, {counted(drawing.constants, 'constant')} drawn in others{blocks}; {written.bytes:,} bytes")

@@ -19,6 +19,7 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
+from irexec.messages import listed
 from irexec.tools.histogram import BINS, histogram
 from irexec.tools.image_files import IMAGE_SUFFIXES
 from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
@@ -193,5 +194,5 @@ def _show_comparison(comparison: Assertion) -> None:
     render.table(("compared", "", "largest difference", ""), rows, right=(2,), whole=(1,), sentences=(3,))
     for where, names in (("reference", comparison.only_in_reference), ("results", comparison.only_in_results)):
         if names:
-            more = f" and {len(names) - _NAMES_SHOWN} more, which --json lists" if len(names) > _NAMES_SHOWN else ""
-            render.line(f"only in the {where}: {', '.join(names[:_NAMES_SHOWN])}{more}")
+            more = ", which --json lists" if len(names) > _NAMES_SHOWN else ""
+            render.line(f"only in the {where}: {listed(names, _NAMES_SHOWN)}{more}")

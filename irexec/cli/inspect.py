@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from irexec.analysis.execution_graph import ExecutedLayer, description, executed_layers, is_execution_graph, times_by_type
-from irexec.analysis.model import Model, Port
+from irexec.analysis.model import Model, port_cells
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import inspect_views as views
 from irexec.cli import render
@@ -218,15 +218,10 @@ def _summary(path: str, summary: Summary) -> None:
     bodies = f", {summary.bodies} bodies" if summary.bodies else ""
     render.line(f"{summary.layers} layers of {len(summary.ops)} operations{bodies}")
     render.line(f"{summary.constants} constants, {summary.weight_elements:,} elements, {summary.weight_bytes:,} bytes")
-    rows = [("input", *_port(port)) for port in summary.inputs] + [("output", *_port(port)) for port in summary.outputs]
+    rows = [("input", *port_cells(port)) for port in summary.inputs] + [("output", *port_cells(port)) for port in summary.outputs]
     render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))
     for sentence in summary.unsupported:
         render.line(f"not supported: {sentence}")
-
-
-def _port(port: Port) -> tuple[str, str, str, str]:
-    others = ", ".join(name for name in port.names if name != port.name)
-    return port.name, str(port.element or "?"), shape_text(port.shape), others
 
 
 def _layer_lines(layer: LayerLine) -> Iterator[str]:

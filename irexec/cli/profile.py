@@ -16,6 +16,7 @@ from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
+from irexec.messages import counted
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
@@ -106,8 +107,7 @@ def _show_static(path: str, costs: StaticProfile, by: Grouping, sort: SortKey | 
     _table(rows, by)
     render.line(cost_line(costs.cost))
     if costs.unknown:
-        count = len(costs.unknown)
-        render.line(f"the shapes of {count} layer{'' if count == 1 else 's'} with MACs are not known; --shape gives those of inputs")
+        render.line(f"the shapes of {counted(len(costs.unknown), 'layer')} with MACs are not known; --shape gives those of inputs")
 
 
 def _table(rows: Sequence[ProfileRow], by: Grouping) -> None:

@@ -14,6 +14,7 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
+from irexec.messages import counted
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
@@ -164,8 +165,8 @@ def _show(report: Reduction) -> None:
     if rows:
         render.table(("id", "layer", "type", "inner layers"), rows, right=(0, 3), hide_empty=True)
         render.line()
-    kept = " and ".join((_counted(report.parameters, "input"), _counted(report.constants, "constant")))
-    render.line(f"{_counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {_checks(report)}")
+    kept = " and ".join((counted(report.parameters, "input"), counted(report.constants, "constant")))
+    render.line(f"{counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {_checks(report)}")
     for note in report.notes:
         render.note_line(note)
     render.line(report.failure)
@@ -173,10 +174,6 @@ def _show(report: Reduction) -> None:
     inputs = "" if report.inputs is None else f", inputs in {report.inputs}"
     render.line(f"{report.output}{inputs}; this shows the failure:")
     render.line(f"  {shlex.join(report.command)}")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _checks(report: Reduction) -> str:

@@ -13,6 +13,7 @@ from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
+from irexec.messages import counted
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.report import ReportOptions, WrittenReport
 from irexec.tools.report import report as write_report
@@ -75,6 +76,6 @@ def _show(model: str, written: WrittenReport, as_json: bool) -> None:
         return
     counts = [f"{count:,} {name}{'s' if count > 1 and name != 'info' else ''}" for name, count in written.findings.items()]
     found = ", ".join(counts) or "no findings"
-    render.line(f"{written.path}: {amount(written.bytes)}, {written.layers:,} layer{'' if written.layers == 1 else 's'}, {found}")
+    render.line(f"{written.path}: {amount(written.bytes)}, {counted(written.layers, 'layer')}, {found}")
     for note in written.notes:
         render.line(f"not in the report: {note}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 from irexec.cli import render
 from irexec.cli.paths import FilePath
 from irexec.cli.usage import is_given
+from irexec.messages import counted, listed
 from irexec.tools.trap import KINDS, MARGIN, Kind, Tensor, Trap, TrapReport
 from irexec.tools.trapped_run import TrapOptions
 
@@ -96,7 +97,7 @@ def show_trap(report: TrapReport) -> None:
     found = report.trap
     if found is None:
         if report.kinds:
-            render.line(f"trap {','.join(report.kinds)}: nothing found in {_layers(report.layers)}")
+            render.line(f"trap {','.join(report.kinds)}: nothing found in {counted(report.layers, 'layer')}")
         _show_notes(report)
         return
     render.line(_sentence(found))
@@ -107,7 +108,7 @@ def show_trap(report: TrapReport) -> None:
     render.line(f"{found.count:,} of {found.output.statistics.count:,} elements, {where}{none}")
     if found.limits is not None:
         render.line(f"the range is {render.number(found.limits[0])} to {render.number(found.limits[1])}, margin included")
-    render.line(f"{_layers(found.fine)} before it had nothing to report" if found.fine else "no layer has run before it")
+    render.line(f"{counted(found.fine, 'layer')} before it had nothing to report" if found.fine else "no layer has run before it")
     render.line()
     tensors = [(f"input {i}", tensor) for i, tensor in enumerate(found.inputs)] + [("output", found.output)]
     render.table(_HEADERS, [_cells(what, tensor) for what, tensor in tensors], right=range(4, 9), whole=(3,), hide_empty=True)
@@ -132,25 +133,13 @@ def _sentence(found: Trap) -> str:
     return f"{where} gives {_WHAT[found.kind]}"
 
 
-def _layers(count: int) -> str:
-    return f"{count:,} layer{'' if count == 1 else 's'}"
-
-
 def _show_notes(report: TrapReport) -> None:
     if report.recorded:
-        render.remark(f"{report.recorded.path}: ranges of {report.recorded.tensors} tensors in {_runs(report.recorded.runs)}")
+        render.remark(f"{report.recorded.path}: ranges of {report.recorded.tensors} tensors in {counted(report.recorded.runs, 'run')}")
     if report.infinite:
-        render.note_line(f"infinities in inputs: {_listed(report.infinite)}; those that come of them are not reported")
+        render.note_line(f"infinities in inputs: {listed(report.infinite, _SHOWN)}; those that come of them are not reported")
     if report.without_range:
-        render.note_line(f"no range is recorded of {len(report.without_range)} tensors: {_listed(report.without_range)}")
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} run{'' if count == 1 else 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        render.note_line(f"no range is recorded of {len(report.without_range)} tensors: {listed(report.without_range, _SHOWN)}")
 
 
 def trap_document(report: TrapReport) -> dict[str, Any]:

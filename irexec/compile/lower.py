@@ -80,8 +80,7 @@ class _Lowering:
         return [node for node in order if node in wanted]
 
     def _value(self, value: ir.Value) -> Value:
-        name = value.names[0] if value.names else value.node.name
-        made = self.values[value] = Value(self.inference.facts[value], index=value.index, name=name)
+        made = self.values[value] = Value(self.inference.facts[value], index=value.index, name=value.name)
         return made
 
     def _constant(self, node: ir.Node) -> None:

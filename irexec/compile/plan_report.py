@@ -19,6 +19,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.html import ROWS, Column, Html, Record, display, element, sections, table
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
+from irexec.messages import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,12 +147,10 @@ def cells(row: StepRow) -> tuple[str, ...]:
 
 def totals(report: PlanReport) -> list[str]:
     """The lines below the table: what became of the layers, what the passes did, and memory."""
-    threads = f"{report.threads} thread{'' if report.threads == 1 else 's'}"
-    lines = [f"{len(report.steps)} steps for {report.layers} layers, {threads}"]
+    lines = [f"{len(report.steps)} steps for {report.layers} layers, {counted(report.threads, 'thread')}"]
     if report.viewed or report.removed:
-        views = f"{report.viewed} view{'' if report.viewed == 1 else 's'}"
-        lines.append(f"layers without a step: {views}, {report.removed} computed when compiling or not needed")
-    lines += [f"pass {name!r}: {count} change{'' if count == 1 else 's'}" for name, count in report.passes.items()]
+        lines.append(f"layers without a step: {counted(report.viewed, 'view')}, {report.removed} computed when compiling or not needed")
+    lines += [f"pass {name!r}: {counted(count, 'change')}" for name, count in report.passes.items()]
     lines.append(f"arena {amount(report.arena)} with workspace; all intermediate tensors {amount(report.intermediate)}")
     lines.append(f"constants: {amount(report.packed)} packed, {amount(report.kept)} as they are")
     return lines

@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex, TypeVar, overload
 from irexec.html.markup import Content, Html, joined
 from irexec.html.page import display
 from irexec.html.tables import Amount, Column, definitions, table
+from irexec.messages import listed
 
 ROWS = 200
 """Rows of a table in a notebook; a last row says how many more there are."""
@@ -87,10 +88,10 @@ def cell(value: Any) -> Content:
         case str():
             return value
         case Mapping():
-            return _several([f"{name}: {_text(inner)}" for name, inner in value.items()])
+            return listed([f"{name}: {_text(inner)}" for name, inner in value.items()], _MEMBERS)
         case list() | tuple() | set() | frozenset():
             numbers = bool(value) and all(isinstance(member, int) for member in value)
-            return f"[{','.join(map(str, value))}]" if numbers else _several([_text(member) for member in value])
+            return f"[{','.join(map(str, value))}]" if numbers else listed([_text(member) for member in value], _MEMBERS)
     return _text(value)
 
 
@@ -100,11 +101,6 @@ def _text(value: Any) -> str:
         return f"{value.dtype}[{','.join(map(str, shape))}]"
     shown = cell(value) if isinstance(value, bool | int | float | list | tuple | None) else str(value)
     return str(shown.text if isinstance(shown, Amount) else shown)
-
-
-def _several(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _MEMBERS:,} more" if len(texts) > _MEMBERS else ""
-    return f"{', '.join(texts[:_MEMBERS])}{more}"
 
 
 def _are_records(value: Any) -> bool:

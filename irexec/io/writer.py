@@ -119,7 +119,7 @@ class Writer:
         if attributes or "data" in payload.layout:
             parts["data"] = [_element("data", attributes, f"of {node.name!r}")]
         if node.ports or "input" in payload.layout:
-            parts["input"] = [_ports("input", payload, (_input(i, port) for i, port in enumerate(node.ports)))]
+            parts["input"] = [_ports("input", payload, (_input(node.input_id(i), port) for i, port in enumerate(node.ports)))]
         if node.outputs or "output" in payload.layout:
             parts["output"] = [_ports("output", payload, map(_output, node.outputs))]
         for name, body in node.bodies.items():
@@ -224,16 +224,10 @@ def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], Mapping[str, s
             if port.source.node not in inside:
                 raise ModelError(f"{here} comes from {port.source.node.name!r}, which is not in the graph")
             payload = _payload(port.payload, InputPayload)
-            to_port = index if port.port is None else port.port
-            ids = (port.source.node.id, _output_id(port.source), node.id, to_port)
+            ids = (port.source.node.id, port.source.port_id, node.id, node.input_id(index))
             found.append((payload.edge is None, payload.edge or 0, ids, payload.edge_attributes))
     found.sort(key=lambda edge: (edge[0], edge[1], edge[2][0], edge[2][2], edge[2][3]))
     return [(ids, attributes) for *_, ids, attributes in found]
-
-
-def _output_id(value: Value) -> int:
-    """The id of an output port: ids run on from the inputs."""
-    return len(value.node.ports) + value.index if value.port is None else value.port
 
 
 def _ports(tag: str, payload: LayerPayload, ports: Iterable[Element]) -> Element:
@@ -242,15 +236,14 @@ def _ports(tag: str, payload: LayerPayload, ports: Iterable[Element]) -> Element
     return element
 
 
-def _input(index: int, port: Input) -> Element:
+def _input(number: int, port: Input) -> Element:
     fact = port.fact if port.fact is not None or port.source is None else port.source.fact
-    number = index if port.port is None else port.port
     return _port(number, fact, _payload(port.payload, InputPayload), {}, is_new=port.port is None)
 
 
 def _output(value: Value) -> Element:
     names = {"names": encode_names(value.names)} if value.names else {}
-    return _port(_output_id(value), value.fact, _payload(value.payload, PortPayload), names, is_new=value.port is None)
+    return _port(value.port_id, value.fact, _payload(value.payload, PortPayload), names, is_new=value.port is None)
 
 
 def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> Element:

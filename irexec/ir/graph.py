@@ -22,6 +22,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.display import layer_details, layers_table
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
+from irexec.messages import listed
 
 
 @dataclass(eq=False, slots=True)
@@ -46,6 +47,21 @@ class Value:
     port: int | None = None
     line: int | None = None
     payload: Any = None
+
+    @property
+    def label(self) -> str:
+        """``layer`` or, where that has several outputs, ``layer:index``."""
+        return self.node.name if len(self.node.outputs) == 1 else f"{self.node.name}:{self.index}"
+
+    @property
+    def name(self) -> str:
+        """What people call it: the first tensor name, else the label."""
+        return self.names[0] if self.names else self.label
+
+    @property
+    def port_id(self) -> int:
+        """The id of its port; ids that are not written run on from the inputs."""
+        return len(self.node.ports) + self.index if self.port is None else self.port
 
     def __repr__(self) -> str:
         return f"<Value {self.node.name!r}:{self.index} {self.fact or ''}>"
@@ -111,13 +127,17 @@ class Node:
         return [port.source for port in self.ports]
 
     def input_index(self, number: int) -> int | None:
-        """The index of the input whose port has that id; ports without an id count from 0. None if there is none."""
-        return next((i for i, port in enumerate(self.ports) if number == (i if port.port is None else port.port)), None)
+        """The index of the input whose port has that id; None if there is none."""
+        return next((index for index in range(len(self.ports)) if self.input_id(index) == number), None)
+
+    def input_id(self, index: int) -> int:
+        """The id of the port of an input; ports without an id count from 0."""
+        written = self.ports[index].port
+        return index if written is None else written
 
     def output_index(self, number: int) -> int | None:
-        """The index of the output whose port has that id; ids that are not written run on from the inputs. None if there is none."""
-        first = len(self.ports)
-        return next((v.index for v in self.outputs if number == (first + v.index if v.port is None else v.port)), None)
+        """The index of the output whose port has that id; None if there is none."""
+        return next((value.index for value in self.outputs if value.port_id == number), None)
 
     def finding(self, code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
         """A finding at this layer, or at the port of that id; at the layer's line unless another is given."""
@@ -144,7 +164,7 @@ class Node:
         return f"<Node {self.id} {self.name!r} {self.type}>"
 
     def _repr_html_(self) -> str:
-        sources = ["nothing" if value is None else _place(value) for value in self.inputs]
+        sources = ["nothing" if value is None else value.label for value in self.inputs]
         names = [", ".join(value.names) for value in self.outputs]
         return display(f"{self.name} ({self.type})", layer_details(self, sources, names))
 
@@ -286,22 +306,12 @@ class Model(Graph):
 
     def __repr__(self) -> str:
         """One line: the name, the number of layers, the first inputs and outputs as they are declared."""
-        inputs = [_declared(node, value) for node in self.parameters for value in node.outputs[:1]]
-        outputs = [_declared(value.node, value) for node in self.results for value in node.inputs[:1] if value is not None]
-        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers, {_first(inputs)} -> {_first(outputs)}>"
-
-
-def _place(value: Value) -> str:
-    """A value as "layer" or, where that has several outputs, "layer:index"."""
-    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
+        inputs = listed([_declared(node, value) for node in self.parameters for value in node.outputs[:1]], 3) or "none"
+        sources = [value for node in self.results for value in node.inputs[:1] if value is not None]
+        outputs = listed([_declared(value.node, value) for value in sources], 3) or "none"
+        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers, {inputs} -> {outputs}>"
 
 
 def _declared(node: Node, value: Value) -> str:
     name = value.names[0] if value.names else node.name
     return f"{name}: {value.fact}" if value.fact is not None else name
-
-
-def _first(texts: list[str]) -> str:
-    """The first three of a list and how many more there are."""
-    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-    return f"{', '.join(texts[:3]) or 'none'}{more}"

@@ -9,6 +9,7 @@ import numpy as np
 from irexec.analysis.model import Port, expected
 from irexec.errors import InputError
 from irexec.html import display
+from irexec.messages import counted
 from irexec.runtime.array_display import arrays_table, arrays_text
 
 
@@ -52,4 +53,4 @@ class Outputs(Mapping[str, np.ndarray]):
         return f"Outputs({arrays_text(self.items())})"
 
     def _repr_html_(self) -> str:
-        return display(f"{len(self):,} output{'' if len(self) == 1 else 's'}", arrays_table(self.items()))
+        return display(counted(len(self), "output"), arrays_table(self.items()))

@@ -15,6 +15,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.html import ROWS, Column, Html, bar, display, element, sections
 from irexec.html import table as html_table
 from irexec.ir.graph import Node
+from irexec.messages import counted
 from irexec.runtime.execute import Observer
 
 WARM_UP = 2
@@ -151,7 +152,7 @@ class Profile:
         return sorted_rows({"step": self.steps, "layer": self.layers, "type": self.types}[by], sort)
 
     def __repr__(self) -> str:
-        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {_runs(self.runs)}>"
+        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {counted(self.runs, 'run')}>"
 
     def __str__(self) -> str:
         return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
@@ -212,14 +213,10 @@ def _share_bar(row: ProfileRow) -> Html | None:
 _NUMBERS = ("ms", "share", "MACs", "GFLOP/s", "bytes", "params")
 
 
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
-
-
 def totals(profile: Profile) -> list[str]:
     """The lines below the table."""
-    threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
-    runs = _runs(profile.runs)
+    threads = counted(profile.threads, "thread")
+    runs = counted(profile.runs, "run")
     lines = [
         f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
         f"{profile.in_steps:.3f} ms are in {len(profile.steps)} steps",

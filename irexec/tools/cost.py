@@ -15,6 +15,7 @@ from irexec.analysis.text_table import aligned, amount, metric
 from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.graph import Graph, Model, Node
+from irexec.messages import counted, listed
 
 SortKey = Literal["macs", "parameters", "bytes", "order"]
 
@@ -134,7 +135,7 @@ def cost(model: Model, inference: Inference | None = None) -> CostReport:
     rows = tuple(_rows(model, "", 1, Costs(model, facts)))
     names = tuple(row.path + row.name for row in rows if row.macs is None or row.bytes is None)
     open_inputs = (
-        f"{node.outputs[0].names[0] if node.outputs[0].names else node.name}: {facts[node.outputs[0]]}"
+        f"{node.outputs[0].name}: {facts[node.outputs[0]]}"
         for node in model.parameters
         if node.outputs and not is_static(facts[node.outputs[0]].shape)
     )
@@ -240,9 +241,7 @@ def totals(report: CostReport) -> list[str]:
     text = f"{least}{metric(macs)}{'' if macs > 999 else ' '}MACs, {metric(known.parameters)} parameters, {amount(size)} read and written"
     lines = [f"{text}, {2 * macs / size:.3g} FLOP/B" if exact and macs and size else text]
     if report.unknown:
-        count = len(report.unknown)
-        more = f" and {count - 3} more" if count > 3 else ""
-        lines.append(f"not known of {count} layer{'' if count == 1 else 's'}: {', '.join(report.unknown[:3])}{more}")
+        lines.append(f"not known of {counted(len(report.unknown), 'layer')}: {listed(report.unknown, 3)}")
     if report.unknown and report.open_inputs:
         lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +81,3 @@ def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> d
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
-
-
-def tensor_names(values: Sequence[Value]) -> dict[str, Value]:
-    """Values by unique names: the first tensor name, else ``layer`` or ``layer:port``, else ``id:port``."""
-    found: dict[str, Value] = {}
-    for value in values:
-        node = value.node
-        layer = node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
-        name = next((name for name in (*value.names[:1], layer) if name not in found), f"{node.id}:{value.index}")
-        found[name] = value
-    return found

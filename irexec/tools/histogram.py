@@ -13,6 +13,7 @@ from irexec.analysis.text_bars import SHADE, bar
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
+from irexec.messages import counted
 from irexec.tools.statistics import Moments, Statistics, array_blocks, blocks_of
 
 BINS = 20
@@ -197,7 +198,7 @@ class _Floats:
 def title(found: Histogram) -> str:
     """The first line of a histogram: the tensor and its statistics."""
     s = found.statistics
-    text = f"{found.name or 'tensor'}: {found.element}{shape_text(found.shape)}, {s.count:,} element{'' if s.count == 1 else 's'}"
+    text = f"{found.name or 'tensor'}: {found.element}{shape_text(found.shape)}, {counted(s.count, 'element')}"
     return text if s.mean is None or s.std is None else f"{text}, mean {s.mean:.4g}, standard deviation {s.std:.4g}"
 
 

@@ -11,6 +11,7 @@ from irexec.analysis.model import Port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.ir.dims import PartialShape, shape_text
+from irexec.messages import counted
 from irexec.tools.image_files import MODES, Notify, Resize, read_pixels
 
 
@@ -99,7 +100,7 @@ def _guessed_layout(shape: PartialShape) -> str | None:
 def _per_channel(options: ImageOptions, channels: int) -> tuple[np.ndarray, np.ndarray]:
     for name, values in (("mean", options.mean), ("scale", options.scale)):
         if len(values) not in (1, channels):
-            raise InputError(f"--{name} has {len(values)} values, the image has {channels} channel{'' if channels == 1 else 's'}")
+            raise InputError(f"--{name} has {len(values)} values, the image has {counted(channels, 'channel')}")
     with np.errstate(all="ignore"):
         mean, scale = np.asarray(options.mean, np.float32), np.asarray(options.scale, np.float32)
     if not np.isfinite(mean).all():

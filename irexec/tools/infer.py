@@ -17,13 +17,15 @@ from irexec.errors import InputError, ModelError, NodeError
 from irexec.html import Record, display, record, records
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
+from irexec.ir.names import unique_names
+from irexec.messages import listed
 from irexec.runtime.array_display import arrays_table, arrays_text
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.array_files import open_arrays
-from irexec.tools.dump import tensor_names, write_dump
+from irexec.tools.dump import write_dump
 from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, external_files, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, write_results
@@ -288,7 +290,7 @@ def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
 def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
     """What a run computes: all but the outputs of Parameters and Constants."""
     nodes = (node for node in compiled.model.nodes if node.type not in ("Parameter", "Constant", "Result"))
-    return tensor_names([value for node in nodes for value in node.outputs])
+    return unique_names([value for node in nodes for value in node.outputs])
 
 
 def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | None:
@@ -302,7 +304,7 @@ def _reference(compiled: CompiledModel, options: InferOptions) -> _Reference | N
         if not keys:
             raise InputError(f"{options.reference} has no arrays to compare with")
         if not known:
-            raise InputError(f"no array of {options.reference} ({_listed(list(keys))}) has the name of a tensor or layer of the model")
+            raise InputError(f"no array of {options.reference} ({listed(list(keys), 5)}) has the name of a tensor or layer of the model")
         arrays = {name: file.read(keys[name]) for name in known}
     return _Reference(arrays, known, tuple(name for name in keys if name not in known))
 
@@ -312,10 +314,6 @@ def _only_result(compiled: CompiledModel, path: str) -> str:
     if len(results) != 1:
         raise InputError(f"{path} is one array without a name, the model has the results {', '.join(results)}")
     return next(iter(results))
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _compared(reference: _Reference, selected: Mapping[str, Value], arrays: Mapping[Value, np.ndarray], options: InferOptions) -> Assertion:

@@ -11,7 +11,7 @@ from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
 from irexec.analysis.text_table import amount
 from irexec.html import Record, Records
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.graph import Graph, Node, Value
 from irexec.tools.operations import unsupported
 
 
@@ -139,9 +139,9 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
             version=node.version,
             inputs=tuple(str(facts.get(v, UNKNOWN)) if v is not None else "-" for v in node.inputs),
             outputs=tuple(str(facts.get(v, UNKNOWN)) for v in node.outputs),
-            sources=tuple(None if v is None else _source(v) for v in node.inputs),
-            input_ports=tuple(_input_id(port, i) for i, port in enumerate(node.ports)),
-            output_ports=tuple(map(_output_id, node.outputs)),
+            sources=tuple(None if v is None else v.label for v in node.inputs),
+            input_ports=tuple(map(node.input_id, range(len(node.ports)))),
+            output_ports=tuple(value.port_id for value in node.outputs),
             tensor_names=tuple(tuple(v.names) for v in node.outputs),
             attributes=dict(node.attributes),
             line=node.line,
@@ -153,7 +153,7 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
 def edges(model: Graph) -> Records[Edge]:
     """Every edge, those of bodies after those of the layer that has them."""
     return Records(
-        Edge(path, port.source.node.id, _output_id(port.source), node.id, _input_id(port, index))
+        Edge(path, port.source.node.id, port.source.port_id, node.id, node.input_id(index))
         for path, node in _nodes(model, "")
         for index, port in enumerate(node.ports)
         if port.source is not None
@@ -165,16 +165,3 @@ def _nodes(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:
         yield path, node
         for name, body in node.bodies.items():
             yield from _nodes(body.graph, f"{path}{node.name}/{name}/")
-
-
-def _source(value: Value) -> str:
-    return value.node.name if len(value.node.outputs) == 1 else f"{value.node.name}:{value.index}"
-
-
-def _input_id(port: Input, index: int) -> int:
-    """A port that was not read from a file has the id that it would be written with."""
-    return index if port.port is None else port.port
-
-
-def _output_id(value: Value) -> int:
-    return len(value.node.ports) + value.index if value.port is None else value.port

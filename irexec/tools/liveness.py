@@ -131,8 +131,6 @@ def _order(graph: Graph) -> list[Node]:
 
 def _tensor(value: Value, path: str, facts: Mapping[Value, Fact], first: int, last: int) -> LiveTensor:
     node, fact = value.node, facts.get(value, UNKNOWN)
-    layer = node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
     known = fact.is_static and fact.element is not None and fact.element.kind != "string"
-    name = value.names[0] if value.names else layer
     text = str(Fact(fact.element, fact.shape))
-    return LiveTensor(name, path, node.name, node.type, text, fact.nbytes if known else None, first, last)
+    return LiveTensor(value.name, path, node.name, node.type, text, fact.nbytes if known else None, first, last)

@@ -18,6 +18,7 @@ from irexec.html import Record
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.messages import counted, listed
 from irexec.runtime.session import CompiledModel
 from irexec.tools.liveness import LiveTensor, liveness
 
@@ -210,9 +211,7 @@ def totals(report: MemoryReport) -> list[str]:
         f"inputs {_amount(report.inputs)}, outputs {_amount(report.outputs)}, constants {amount(report.weights)}",
     ]
     if report.unknown:
-        count = len(report.unknown)
-        more = f" and {count - 3} more" if count > 3 else ""
-        lines.append(f"sizes not known of {count} tensor{'' if count == 1 else 's'}: {', '.join(report.unknown[:3])}{more}")
+        lines.append(f"sizes not known of {counted(len(report.unknown), 'tensor')}: {listed(report.unknown, 3)}")
         if report.open_inputs:
             lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
     return lines + (plan_lines(report.plan, least) if report.plan else [f"the plan is not known: {report.no_plan}"])
@@ -221,7 +220,7 @@ def totals(report: MemoryReport) -> list[str]:
 def plan_lines(plan: PlannedMemory, least: str = "") -> list[str]:
     """What the plan holds, for comparison; ``least`` stands before sizes that are not known of all tensors."""
     at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
-    threads = f"{plan.threads} thread{'' if plan.threads == 1 else 's'}"
+    threads = counted(plan.threads, "thread")
     return [
         f"planned: peak {least}{amount(plan.tensors)}{at}",
         f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; {amount(plan.own)} outside of it",

@@ -14,6 +14,7 @@ from irexec.errors import InputError
 from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.names import unique_names
 from irexec.runtime.session import CompiledModel
 from irexec.tools.ranges import Ranges
 from irexec.tools.statistics import Statistics, blocks_of, constant_statistics, statistics
@@ -307,15 +308,10 @@ def _finite_range(array: np.ndarray) -> tuple[float, float] | None:
 
 
 def _names(graph: Graph, path: str = "") -> dict[Value, str]:
-    """Names for all values of a graph and its bodies, no two of them the same: the first tensor name, else ``layer`` or ``layer:index``."""
-    found: dict[Value, str] = {}
-    taken: set[str] = set()
+    """Names for all values of a graph and its bodies, no two of them the same."""
+    named = unique_names(value for node in graph.nodes for value in node.outputs)
+    found = {value: f"{path}{name}" for name, value in named.items()}
     for node in graph.nodes:
-        for value in node.outputs:
-            layer = node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
-            name = next((name for name in (*value.names[:1], layer) if name not in taken), f"{node.id}:{value.index}")
-            taken.add(name)
-            found[value] = f"{path}{name}"
         for body, inside in node.bodies.items():
             found |= _names(inside.graph, f"{path}{node.name}/{body}/")
     return found

@@ -12,6 +12,7 @@ from irexec.errors import IrexecError, NodeError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Model, Node
+from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
 # What many layers of a model have in common is reported once, at the first of them.
@@ -37,7 +38,7 @@ def layer_findings(model: Model, inference: Inference) -> Iterator[Finding]:
         if error is not None and not explained and not isinstance(error, UnsupportedError):
             yield _failure(node, error, inference)
     for first, *others in repeated.values():
-        more = f"; so it is in {len(others)} more layers" if others else ""
+        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
         yield replace(first, message=f"{first.message}{more}")
 
 

@@ -42,8 +42,7 @@ def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
             if port.source is not None and port.fact is not None:
                 inferred = inference.facts.get(port.source, UNKNOWN)
                 if not _agrees(port.fact, inferred):
-                    number = index if port.port is None else port.port
-                    yield from _input(_Port(node, "input", number, port.line, port.fact), port.source, inferred, is_static)
+                    yield from _input(_Port(node, "input", node.input_id(index), port.line, port.fact), port.source, inferred, is_static)
 
 
 def _agrees(declared: Fact | None, inferred: Fact) -> bool:
@@ -74,7 +73,7 @@ def _without_type(model: Model, inference: Inference) -> set[Value]:
 def _output(value: Value, inferred: Fact, is_static: bool, *, has_type: bool) -> Iterator[Finding]:
     if value.fact is None:
         return
-    port = _Port(value.node, "output", value.index if value.port is None else value.port, value.line, value.fact)
+    port = _Port(value.node, "output", value.port_id, value.line, value.fact)
     yield from _shape(port, inferred, codes.OUTPUT_SHAPE, is_static)
     if has_type:
         yield from _element(port, inferred, codes.OUTPUT_ELEMENT)

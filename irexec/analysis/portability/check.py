@@ -14,6 +14,7 @@ from irexec.ir.findings import Finding
 from irexec.ir.graph import Model, Node
 from irexec.ir.portability import DIFFERENCES, Difference
 from irexec.ir.portability.releases import Release, parse_release
+from irexec.messages import counted
 from irexec.schema.registry import resolve
 
 
@@ -39,7 +40,7 @@ def portability_findings(model: Model, inference: Inference, release: Release | 
             else:
                 repeated.setdefault(row.code, []).append(finding)
     for first, *others in repeated.values():
-        more = f"; so it is in {len(others)} more layer{'' if len(others) == 1 else 's'}" if others else ""
+        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
         yield replace(first, message=f"{first.message}{more}")
 
 

@@ -11,6 +11,7 @@ from irexec.ir import portability_codes as codes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Model, Node
 from irexec.ir.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release
+from irexec.messages import counted
 from irexec.schema.registry import opset_number, resolve
 
 
@@ -28,7 +29,7 @@ def release_findings(model: Model, inference: Inference, release: Release) -> It
         for finding in (*_operation(node, release), *_elements(node, inference, release)):
             repeated.setdefault(finding.message, []).append(finding)
     for first, *others in repeated.values():
-        more = f"; so it is in {len(others)} more layer{'' if len(others) == 1 else 's'}" if others else ""
+        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
         yield replace(first, message=f"{first.message}{more}")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irexec.html import ROWS, Amount, Column, Content, Html, Record, definitions, display, element, joined, sections, table
+from irexec.messages import counted
 from irexec.tools.agreement import Agreement
 
 
@@ -189,9 +190,9 @@ class Comparison(Record):
         missing = ", ".join(self.missing_results)
         first = None if self.first is None else _divergence_html(self.first)
         uncompared = [(one.side, one.name, one.type, one.reason) for one in self.uncompared]
-        parts: list[tuple[str, Content]] = [(_counted(len(self.rows), "tensor"), _rows_table(self.rows))]
+        parts: list[tuple[str, Content]] = [(counted(len(self.rows), "tensor"), _rows_table(self.rows))]
         if self.results:
-            parts.append((_counted(len(self.results), "result"), _rows_table(self.results)))
+            parts.append((counted(len(self.results), "result"), _rows_table(self.results)))
         if uncompared:
             parts.append((f"{len(uncompared):,} not compared", table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS)))
         about = definitions({"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing})
@@ -205,10 +206,6 @@ class Comparison(Record):
         if self.first is not None:
             found["first"]["inputs_agree"] = self.first.inputs_agree
         return {"agrees": self.agrees, **found}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _divergence_html(first: Divergence) -> Html:

@@ -15,7 +15,7 @@ from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
-from irexec.tools.compare.sides import ModelSide, body_layers, constant_layers, tensor_name
+from irexec.tools.compare.sides import ModelSide, body_layers, constant_layers
 from irexec.tools.compare.tolerances import Tolerances
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
@@ -76,14 +76,14 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
 
 def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context) -> InputRow:
     """What arrives at an input of the layer, against what arrives there in A."""
-    name = tensor_name(value)
+    name = value.name
     source = of_a.inputs[i] if of_a is not None and i < len(of_a.inputs) else None
     if value.node.constant is not None and source is not None and source.node.constant is not None:
         agreement = _constants(value.node, source.node, name)
         return InputRow(i, name, agreement.agrees, agreement.message)
     partner = context.pairs.by_b.get(value)
     if source is not None and partner is not None and partner is not source:
-        return InputRow(i, name, False, f"A reads {tensor_name(source)!r} here")
+        return InputRow(i, name, False, f"A reads {source.name!r} here")
     if value.node.type == "Parameter":
         outer = value.node in context.b.model.nodes
         # That of a body is given what is compared outside of it.

@@ -20,7 +20,7 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair
-from irexec.tools.compare.sides import ModelSide, tensor_name
+from irexec.tools.compare.sides import ModelSide
 from irexec.tools.runtimes import open_runtime
 
 _STATE = ("ReadValue", "Assign")
@@ -53,7 +53,7 @@ class Isolated:
             else:
                 found.append(pair)
                 continue
-            uncompared.append(Uncompared("B", tensor_name(pair.b), pair.b.node.type, reason))
+            uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return found
 
     def needed(self, batch: Sequence[TensorPair]) -> list[Value]:
@@ -70,7 +70,7 @@ class Isolated:
             if missing is None:
                 good.append(pair)
             else:
-                found.failures[pair.b] = f"its input {tensor_name(missing)!r} is not known: {of_a.failures[self._by_b[missing]]}"
+                found.failures[pair.b] = f"its input {missing.name!r} is not known: {of_a.failures[self._by_b[missing]]}"
         for run in range(runs):
             arrays = {value: of_a.arrays[self._by_b[value]][run] for pair in good for value in self._part(pair.b.node)[1]}
             self._run(good, arrays, runtime, found)

@@ -9,9 +9,10 @@ from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.errors import InputError
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
+from irexec.messages import listed
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
-from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, constant_layers, ordered, tensor_name
+from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, constant_layers, ordered
 
 Levels = tuple[tuple[Node, str], ...]
 
@@ -102,21 +103,17 @@ def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: 
             if value in pairs:
                 found.inner.append(InnerPair(Inner(pairs[value].a, own_a), Inner(value, own_b), pairs[value].reason))
             else:
-                found.uncompared.append(
-                    Uncompared("B", f"{Inner(value, own_b).path}{tensor_name(value)}", value.node.type, "only B has it")
-                )
+                found.uncompared.append(Uncompared("B", f"{Inner(value, own_b).path}{value.name}", value.node.type, "only B has it"))
         partners = {pair.a for pair in pairs.values()}
         for value in computed(ordered(inner.a)):
             if value not in partners:
-                found.uncompared.append(
-                    Uncompared("A", f"{Inner(value, own_a).path}{tensor_name(value)}", value.node.type, "only A has it")
-                )
+                found.uncompared.append(Uncompared("A", f"{Inner(value, own_a).path}{value.name}", value.node.type, "only A has it"))
         _pair_bodies(inner, own_a, own_b, found)
 
 
 def inner_uncompared(side: str, tensor: Inner, reason: str) -> Uncompared:
     """A tensor inside bodies that is not compared."""
-    return Uncompared(side, f"{tensor.path}{tensor_name(tensor.value)}", tensor.value.node.type, reason)
+    return Uncompared(side, f"{tensor.path}{tensor.value.name}", tensor.value.node.type, reason)
 
 
 def _inner_tensors(order: Sequence[Node], levels: Levels) -> Iterator[Inner]:
@@ -133,10 +130,10 @@ def _inner_tensors(order: Sequence[Node], levels: Levels) -> Iterator[Inner]:
 def _map(by_b: dict[Value, Value], how: dict[Value, str], one: Value, other: Value) -> None:
     """Make a pair of two values, which end others that they are part of."""
     if how.get(other) == "map":
-        raise InputError(f"--map gives two tensors for {tensor_name(other)!r} of B")
+        raise InputError(f"--map gives two tensors for {other.name!r} of B")
     for value in [value for value, partner in by_b.items() if partner is one]:
         if how[value] == "map":
-            raise InputError(f"--map gives {tensor_name(one)!r} of A twice")
+            raise InputError(f"--map gives {one.name!r} of A twice")
         del by_b[value], how[value]
     by_b[other], how[other] = one, "map"
 
@@ -158,7 +155,7 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
         if name in named and name not in mapped:
             chosen.setdefault(named[name], (name, "name"))
     if not chosen:
-        names = ", ".join(a.names[:5]) + (f" and {len(a.names) - 5} more" if len(a.names) > 5 else "")
+        names = listed(a.names, 5)
         raise InputError(f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two")
     found = Pairs()
     found.tensors = [TensorPair(chosen[value][0], value, chosen[value][1]) for value in computed(b.order) if value in chosen]
@@ -177,4 +174,4 @@ def _only(side: str, order: Sequence[Node], matched: set[Value]) -> Iterator[Unc
 
 
 def _without(side: str, values: Iterable[Value], reason: str) -> list[Uncompared]:
-    return [Uncompared(side, tensor_name(value), value.node.type, reason) for value in values]
+    return [Uncompared(side, value.name, value.node.type, reason) for value in values]

@@ -12,7 +12,7 @@ from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.tools.agreement import Agreement, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
 from irexec.tools.compare.pairs import InnerPair, TensorPair
-from irexec.tools.compare.sides import ordered, tensor_name
+from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
 ElementOf = Callable[[Value], Element | None]
@@ -21,7 +21,7 @@ ElementOf = Callable[[Value], Element | None]
 def layer(value: Value, path: str = "") -> Layer:
     """The layer of a value, as it is reported."""
     node = value.node
-    return Layer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{tensor_name(value)}")
+    return Layer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Rows:
             else:
                 if one.shape[:depth] != other.shape[:depth]:
                     text = f"B computes it {_times(other.shape[:depth])}, A {_times(one.shape[:depth])}"
-                    found.append((run, common, Agreement(tensor_name(pair.b.value), False, None, text), other))
+                    found.append((run, common, Agreement(pair.b.value.name, False, None, text), other))
             if found and not found[-1][2].agrees:
                 break
         if not found:
@@ -109,7 +109,7 @@ class Rows:
     def _agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
         """Of two arrays."""
         elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
-        return agreement_of(tensor_name(other), b, a, self._tolerances.of(*elements), "A")
+        return agreement_of(other.name, b, a, self._tolerances.of(*elements), "A")
 
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""

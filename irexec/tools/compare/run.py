@@ -26,7 +26,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Rows, positions
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side, tensor_name
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
@@ -233,7 +233,7 @@ class _Comparing:
         found = observe(runtime, outer.b, tensors.values())
         for value in tensors.values():
             if value in found.failures:
-                raise InputError(f"{tensor_name(value)!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}")
+                raise InputError(f"{value.name!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}")
         inner: list[Arrays] = [{name: found.arrays[value][run] for name, value in tensors.items()} for run in range(self.runs)]
         self.inputs.a, self.inputs.b = (outer.b, inner) if of_a else (inner, outer.b)
 
@@ -246,7 +246,7 @@ class _Comparing:
                 tensors.append(pair)
             else:
                 reason = "its values are random" if source is pair.b.node else f"it depends on {source.name!r}, whose values are random"
-                uncompared.append(Uncompared("B", tensor_name(pair.b), pair.b.node.type, reason))
+                uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return tensors
 
     def _batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:
@@ -281,7 +281,7 @@ class _Comparing:
             a = self.arrays_of_a(pair, of_a)
             if isinstance(a, str) or pair.b in of_b.failures:
                 reason = a if isinstance(a, str) else of_b.failures[pair.b]
-                uncompared.append(Uncompared("A" if isinstance(a, str) else "B", tensor_name(pair.b), pair.b.node.type, reason))
+                uncompared.append(Uncompared("A" if isinstance(a, str) else "B", pair.b.name, pair.b.node.type, reason))
             else:
                 rows.add(pair, a, of_b.arrays[pair.b])
 
@@ -322,7 +322,7 @@ class _Comparing:
         random = random_layers(self.b.order, seeded=self.seeded)
         paired = {pair.b for pair in self.pairs.tensors}
         wanted = (value for node in self.b.model.results for value in node.inputs if value in paired and value not in compared)
-        return tuple(dict.fromkeys(tensor_name(value) for value in wanted if value is not None and value.node not in random))
+        return tuple(dict.fromkeys(value.name for value in wanted if value is not None and value.node not in random))
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:

@@ -165,12 +165,4 @@ def computed(order: Sequence[Node]) -> Iterator[Value]:
                 yield value
 
 
-def tensor_name(value: Value) -> str:
-    """What a tensor is called: its first tensor name, else its layer's name, with the output where there are several."""
-    node = value.node
-    if value.names:
-        return value.names[0]
-    return node.name if len(node.outputs) == 1 else f"{node.name}:{value.index}"
-
-
 Recorded = Mapping[str, np.ndarray]

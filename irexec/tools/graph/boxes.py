@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from irexec.messages import counted
 from irexec.tools.graph.drawing import SEVERITIES, Drawing, Frame, Layer
-from irexec.tools.graph.texts import count, fitted, listed
+from irexec.tools.graph.texts import fitted, listed
 
 WIDTH = 172.0
 """Of a box, in pixels; all have one width, so that columns are straight."""
@@ -59,11 +60,11 @@ def layer_box(drawing: Drawing, layer: Layer) -> Box:
 def frame_box(drawing: Drawing, frame: Frame) -> Box:
     """The box of a folded frame: its name, how many layers are in it, and of which types the most are."""
     inside = list(drawing.inside(frame))
+    folded = f"▸ {counted(len(inside), 'layer')}"
     if frame.layer is not None:
         owner = layer_box(drawing, drawing.layers[frame.layer])
-        return Box(
-            owner.title, (*owner.lines[:1], f"▸ {count(len(inside), 'layer')} inside"), owner.badge, "control", owner.severity, owner.share,
-        )  # fmt: skip
+        lines = (*owner.lines[:1], f"{folded} inside")
+        return Box(owner.title, lines, owner.badge, "control", owner.severity, owner.share)
     times = [layer.milliseconds for layer in inside if layer.milliseconds is not None]
     badge = _milliseconds(sum(times)) if times else ""
     share = sum(layer.share or 0 for layer in inside) if times else None
@@ -71,14 +72,14 @@ def frame_box(drawing: Drawing, frame: Frame) -> Box:
     most = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
     severities = {drawing.severity(layer) for layer in inside}
     severity = next((name for name in SEVERITIES if name in severities), None)
-    lines = (f"▸ {count(len(inside), 'layer')}", most)
+    lines = (folded, most)
     return Box(_title(frame.name, badge), lines, badge, "", severity, share)
 
 
 def frame_title(drawing: Drawing, frame: Frame) -> str:
     """What is written above an unfolded frame."""
     if frame.layer is None:
-        return fitted(f"{frame.name} · {count(sum(1 for _ in drawing.inside(frame)), 'layer')}", TEXT, 400)
+        return fitted(f"{frame.name} · {counted(sum(1 for _ in drawing.inside(frame)), 'layer')}", TEXT, 400)
     line = drawing.layers[frame.layer].line
     return fitted(f"{line.type} · {line.name}", TEXT, 400)
 

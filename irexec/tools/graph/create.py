@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.validate import validate
+from irexec.messages import counted
 from irexec.tools.graph.draw import draw
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.texts import count
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
 from irexec.tools.profile import ProfileOptions, profile
@@ -60,7 +60,7 @@ def create(
     measured = profile(path, sources, options, notify) if options.times else None
     unreadable = [node for node in model.walk() if node.constant is not None and not node.constant.is_readable]
     if options.statistics and unreadable:
-        notify(f"the values of {count(len(unreadable), 'constant')} cannot be read")
+        notify(f"the values of {counted(len(unreadable), 'constant')} cannot be read")
     return draw(
         model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies, cluster=options.cluster,
         statistics=options.statistics, findings=found, profile=measured, advance=advance,

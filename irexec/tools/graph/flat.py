@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from irexec.messages import cut, visible
+from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import Drawing, Frame, Layer
-from irexec.tools.graph.texts import count
 
 _LONGEST = 60
 
@@ -59,7 +58,7 @@ def label_lines(drawing: Drawing, item: int) -> list[str]:
     """What is written in a box: type, name, constants, time and findings of a layer; name and size of a frame."""
     if item < 0:
         frame = drawing.frames[~item]
-        return [_short(_frame_name(drawing, frame)), count(sum(1 for _ in drawing.inside(frame)), "layer")]
+        return [_short(_frame_name(drawing, frame)), counted(sum(1 for _ in drawing.inside(frame)), "layer")]
     layer = drawing.layers[item]
     reads = [_short(", ".join(layer.reads))] if layer.reads else []
     return [_short(layer.line.type), _short(layer.line.name), *reads, *_marks(drawing, layer)]

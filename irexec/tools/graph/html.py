@@ -13,11 +13,10 @@ from typing import Any
 
 from irexec.html import Html, data, element, joined, page
 from irexec.ir.findings import Finding
-from irexec.messages import cut, visible
+from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import Drawing, Frame, Layer
 from irexec.tools.graph.families import FAMILIES
 from irexec.tools.graph.layout import lay_out
-from irexec.tools.graph.texts import count
 from irexec.tools.weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
@@ -79,9 +78,9 @@ _KEYS = (
 
 def _bar(drawing: Drawing) -> Html:
     shown = (
-        count(drawing.boxes, "layer")
+        counted(drawing.boxes, "layer")
         if len(drawing.layers) == drawing.total
-        else f"{len(drawing.layers):,} of {count(drawing.total, 'layer')}"
+        else f"{len(drawing.layers):,} of {counted(drawing.total, 'layer')}"
     )
     time = "" if drawing.milliseconds is None else f", {drawing.milliseconds:.3g} ms"
     title = element("p", visible(cut(drawing.name or "model", _NAME)), element("small", f"{shown}{time}"), class_="name")
@@ -93,7 +92,7 @@ def _bar(drawing: Drawing) -> Html:
     folds = [_button("fold", "Fold all"), _button("unfold", "Unfold all")] if len(drawing.frames) > 1 else None
     zoom = [_button("out", "−", "zoom out"), _button("in", "+", "zoom in"), _button("fit", "Fit", "show all"), _button("help", "?", "keys")]
     found = sum(len(layer.findings) for layer in drawing.layers) + len(drawing.findings)
-    lists = [_button("findings", count(found, "finding"))] if found else []
+    lists = [_button("findings", counted(found, "finding"))] if found else []
     lists += [_button("times", "Times", "the slowest layers")] if drawing.milliseconds is not None else []
     return element("div", title, lists, folds, zoom, search, class_="bar")
 

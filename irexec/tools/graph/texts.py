@@ -49,11 +49,6 @@ def _shortened(text: str, count: int, part: int) -> str:
     return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 
 
-def count(number: int, what: str) -> str:
-    """ "1 layer", "2,000 layers"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 """Fonts of images, the first that is installed."""
 

@@ -19,6 +19,7 @@ from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
+from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
@@ -110,9 +111,8 @@ class Reduction(Record):
 
     def __repr__(self) -> str:
         """The layers and how they fail."""
-        names = ", ".join(f"{layer.name} ({layer.type})" for layer in self.layers[:3])
-        more = f" and {len(self.layers) - 3} more" if len(self.layers) > 3 else ""
-        return f"<Reduction {self.before} -> {self.after} layers, {self.checks} checks: {names or 'no layer'}{more}; {self.failure}>"
+        names = listed([f"{layer.name} ({layer.type})" for layer in self.layers], 3)
+        return f"<Reduction {self.before} -> {self.after} layers, {self.checks} checks: {names or 'no layer'}; {self.failure}>"
 
 
 def reduce(

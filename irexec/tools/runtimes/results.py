@@ -10,6 +10,7 @@ from irexec.analysis.model import Model
 from irexec.dtypes.elements import F32, I32, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
+from irexec.ir.names import free_name
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,7 @@ class _Adding:
 
     def parameter(self, node: Node) -> Element | None:
         """Let a Parameter have a name of its own, and take a type that NumPy has; that type."""
-        while node.name in self._names:
-            node.name += "_"
-        self._names.add(node.name)
+        node.name = free_name(node.name, self._names)
         value = node.outputs[0]
         declared = Fact(None, None) if value.fact is None else value.fact
         if declared.element is None or _is_given(declared.element):

@@ -1,0 +1,45 @@
+"""What values are called, in messages and in files."""
+
+from __future__ import annotations
+
+import pytest
+
+from irexec.ir.graph import Input, Node, Value
+from irexec.ir.names import free_name, unique_names
+
+
+def _node(id: int, outputs: int, *names: str, inputs: int = 0) -> Node:
+    node = Node(id, "split", "Split", "opset1", ports=[Input() for _ in range(inputs)])
+    node.outputs = [Value(node, index, names=list(names) if index == 0 else []) for index in range(outputs)]
+    return node
+
+
+def test_the_output_is_named_where_there_are_several() -> None:
+    assert [value.label for value in _node(3, 1, "x").outputs] == ["split"]
+    assert [value.label for value in _node(3, 2).outputs] == ["split:0", "split:1"]
+
+
+def test_tensor_names_come_first() -> None:
+    assert [value.name for value in _node(3, 2, "x", "y").outputs] == ["x", "split:1"]
+
+
+def test_ids_of_ports_run_on_from_the_inputs() -> None:
+    node = _node(3, 2, inputs=2)
+    assert ([node.input_id(i) for i in range(2)], [value.port_id for value in node.outputs]) == ([0, 1], [2, 3])
+    node.ports[1].port, node.outputs[0].port = 7, 9
+    assert ([node.input_id(i) for i in range(2)], [value.port_id for value in node.outputs]) == ([0, 7], [9, 3])
+    assert [node.input_index(number) for number in (0, 7, 1)] == [0, 1, None]
+    assert [node.output_index(number) for number in (9, 3, 2)] == [0, 1, None]
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [("b", "b"), ("a", "a_2"), ("a_1", "a_1_1")])
+def test_free_names(wanted: str, expected: str) -> None:
+    taken = {"a", "a_1"}
+    assert free_name(wanted, taken) == expected
+    assert expected in taken
+
+
+def test_no_two_values_have_one_name() -> None:
+    values = [value for node in (_node(1, 1, "x"), _node(2, 1, "x"), _node(3, 2, "x")) for value in node.outputs]
+    assert list(unique_names(values)) == ["x", "split", "split:0", "split:1"]
+    assert list(unique_names([*values, *_node(4, 1, "x").outputs])) == ["x", "split", "split:0", "split:1", "4:0"]
