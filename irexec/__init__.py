@@ -59,10 +59,11 @@ if TYPE_CHECKING:
     from irexec.dtypes.elements import Element
     from irexec.ir.dims import Dim
     from irexec.ir.findings import Finding
+    from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.observation import StepRun
     from irexec.runtime.outputs import Outputs
     from irexec.runtime.profile import Profile
-    from irexec.runtime.session import CompiledModel, Session
+    from irexec.runtime.session import Session
     from irexec.tools.diff import Diff, diff
 
 __version__ = "0.1.0"
@@ -139,7 +140,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "irexec.runtime.observation": ("StepRun",),
     "irexec.runtime.outputs": ("Outputs",),
     "irexec.runtime.profile": ("Profile",),
-    "irexec.runtime.session": ("CompiledModel", "Session"),
+    "irexec.runtime.compiled_model": ("CompiledModel",),
+    "irexec.runtime.session": ("Session",),
     "irexec.tools.diff": ("Diff", "diff"),
     "irexec.dtypes.elements": ("Element",),
 }

@@ -17,7 +17,7 @@ from irexec.io.targets import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Finding
 from irexec.ir.shape_text import NamedShapes
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.weights import WeightsMode
 
 

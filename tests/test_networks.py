@@ -14,7 +14,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from tests.support.networks import difference, feeds
 from tests.support.passes import ALONE
 
@@ -62,7 +62,7 @@ def test_each_pass_alone_agrees(kept: Path, model: irexec.Model) -> None:
     for names in ALONE:
         compiled = CompiledModel(model, optimize=names)
         inputs = feeds(kept, compiled.inputs)[0]
-        if not names or compiled._plan(tuple(array.shape for array in inputs), None).passes:
+        if not names or compiled.program.plan(tuple(array.shape for array in inputs), None).passes:
             for j, (name, array) in enumerate(compiled(inputs).items()):
                 assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}, passes {names}"
 

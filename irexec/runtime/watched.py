@@ -11,11 +11,11 @@ from irexec.compile.plan import Compilation, plan
 from irexec.ir.graph import Value
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.execute import Watcher, run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.run_progress import RunProgress, progress_observer
-from irexec.runtime.session import CompiledModel
 
 
 def watched_values(
@@ -45,11 +45,11 @@ def watched_values(
         RunTimeoutError: the run takes longer than ``timeout``.
     """
     arrays = bind_inputs(compiled.inputs, inputs)
-    targets = tuple(map(compiled._own, values))
-    memory = compiled._memory
-    kernels = False if compiled.optimize is False else ()
+    targets = tuple(map(compiled.program.own, values))
+    memory = compiled.program.memory
+    kernels = False if compiled.program.optimize is False else ()
     compilation = Compilation(memory, optimize=kernels, threads=compiled.threads, unpack=False, observed=True)
-    inference = compiled._infer(tuple(array.shape for array in arrays))
+    inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)
     with one_blas_thread():

@@ -20,8 +20,8 @@ from irexec.ir.graph import Value
 from irexec.ir.names import unique_names
 from irexec.messages import listed
 from irexec.runtime.array_display import arrays_table, arrays_text
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.run_progress import RunProgress
-from irexec.runtime.session import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.array_files import open_arrays

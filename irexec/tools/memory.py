@@ -19,7 +19,7 @@ from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted, listed
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.liveness import LiveTensor, liveness
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import PartialShape
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.shapes import read_with_shapes, reshape
 
 

@@ -11,9 +11,9 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.html import display, element, sections
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
 from irexec.runtime.run_progress import RunProgress
-from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run_options import SessionOptions

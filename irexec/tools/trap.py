@@ -15,7 +15,7 @@ from irexec.html import Record
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.names import unique_names
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.ranges import Ranges
 from irexec.tools.statistics import Statistics, blocks_of, constant_statistics, statistics
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from irexec.errors import InputError
 from irexec.ir.graph import Model, Value
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.run_progress import RunProgress
-from irexec.runtime.session import CompiledModel
 from irexec.runtime.watched import watched_values
 from irexec.tools.ranges import Ranges, check_ranges_file, read_ranges, write_ranges
 from irexec.tools.trap import KINDS, MARGIN, Kind, Recorded, Trapped, TrapReport, TrapWatcher

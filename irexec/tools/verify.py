@@ -12,7 +12,7 @@ from irexec.analysis.model import Model, find_port
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.input_sources import random_array
 

@@ -12,7 +12,7 @@ import pytest
 import irexec
 from irexec.cli.main import run
 from irexec.errors import ModelError, NodeError
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 
 _GOOD = Path(__file__).parent.parent / "data" / "openvino"
 

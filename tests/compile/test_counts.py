@@ -13,7 +13,7 @@ import irexec
 from irexec.backend.registry import is_element_wise
 from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
 from tests.support.networks import feeds
 

@@ -16,7 +16,7 @@ from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import Dim, is_static
 from irexec.ir.graph import Value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from tests.support.passes import ALONE
 
 Shape = tuple[int, ...]

@@ -28,8 +28,8 @@ def _rows(count: int) -> np.ndarray:
 def test_a_size_that_comes_back_has_a_plan_of_its_own_whatever_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = _compiled()
     made: list[Any] = []
-    original = compiled._make
-    monkeypatch.setattr(compiled, "_make", lambda shapes, targets: made.append(shapes) or original(shapes, targets))
+    original = compiled.program._make
+    monkeypatch.setattr(compiled.program, "_make", lambda shapes, targets: made.append(shapes) or original(shapes, targets))
     for count in range(1, 100):
         np.testing.assert_array_equal(compiled(_rows(count))["y"], _rows(count))
     # The first sizes have plans; of a stream of sizes that do not come back none has, but the one for any size.

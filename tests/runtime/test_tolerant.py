@@ -9,7 +9,7 @@ import irexec
 from irexec import io
 from irexec.errors import UnsupportedError
 from irexec.ir.find import find_value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 
 # x -> Relu a -> MyAct b -> Relu c -> Result, and a state that MyAct feeds.
 UNKNOWN = """<net name="n" version="11"><layers>

@@ -18,7 +18,7 @@ from irexec.analysis.model import Model
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from tests.support.cases import Case, Refusal, Row
 from tests.support.passes import ALONE
 

@@ -12,7 +12,7 @@ from irexec.compile.graph import Graph
 from irexec.compile.lower import lower
 from irexec.compile.passes import PASSES, optimize
 from irexec.compile.rewriting import Rewriting
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 
 NAMES = tuple(one.name for one in PASSES)
 ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))

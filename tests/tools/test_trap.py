@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec.errors import InputError, ModelError
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.watched import watched_values
 from irexec.tools.ranges import read_ranges
 from irexec.tools.trap import Trap, TrapWatcher

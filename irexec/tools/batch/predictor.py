@@ -15,7 +15,7 @@ from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
 from irexec.ir.graph import Graph, Value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
 from irexec.tools.shapes import Shapes, read_with_shapes, reshape

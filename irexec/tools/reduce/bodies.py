@@ -14,7 +14,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Body, Node
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import Runner
 from irexec.schema.registry import resolve
 from irexec.tools.reduce.candidate import Whole

@@ -15,7 +15,7 @@ from irexec.ir.dims import Dim, PartialShape, Size, low
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.input_sources import generated_array
 
 _DETERMINING = 1024

@@ -17,8 +17,8 @@ from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.files import replacing
 from irexec.ir.findings import Finding, Findings
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Profile
-from irexec.runtime.session import CompiledModel
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.memory import PlannedMemory, planned_memory

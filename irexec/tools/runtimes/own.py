@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.ir.graph import Value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.runtimes.runtime import Arrays, Runtime
 
 
@@ -31,6 +31,6 @@ class OwnRuntime(Runtime):
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         """See Runtime."""
-        self._compiled.require([self._compiled._own(value) for value in values])
+        self._compiled.require([self._compiled.program.own(value) for value in values])
         session = self._compiled.session()
         return [session.values(dict(arrays), values, timeout=self._timeout) for arrays in runs]

@@ -9,8 +9,8 @@ import numpy as np
 
 from irexec.analysis.model import Port, expected, find_port
 from irexec.errors import InputError
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import checked
-from irexec.runtime.session import CompiledModel
 from irexec.tools.batch.predictor import PredictorOptions, described
 
 Arrays = Mapping[str, np.ndarray]

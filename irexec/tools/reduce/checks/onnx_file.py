@@ -9,7 +9,7 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.ir.graph import Value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.checks.runtime import difference

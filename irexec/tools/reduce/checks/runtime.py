@@ -11,7 +11,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Value
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.reduce.candidate import Candidate

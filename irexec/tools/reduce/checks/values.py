@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from irexec.errors import IrexecError
-from irexec.runtime.session import CompiledModel
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 

@@ -1,0 +1,152 @@
+"""Models that are ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from irexec.analysis.cost import Costs
+from irexec.analysis.model import Model, Port, brief, find_port, ports_table
+from irexec.analysis.shape_inference import Inference
+from irexec.backend.threads import one_blas_thread
+from irexec.compile.plan_report import PlanReport
+from irexec.errors import InputError
+from irexec.html import definitions, display
+from irexec.ir import graph as ir
+from irexec.ir.graph import Value
+from irexec.runtime.execute import Observer, run
+from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
+from irexec.runtime.limits import RunLimits
+from irexec.runtime.profile import Profile, describe_profile, followed, measure
+from irexec.runtime.program import Program
+from irexec.runtime.run_progress import RunProgress
+from irexec.runtime.session import Session
+from irexec.runtime.weights import WeightsMode
+
+
+class CompiledModel(Session):
+    """A model that is ready to run; call it with inputs.
+
+    It keeps the state of its variables between calls; ``session()`` makes an independent state.
+
+    Args:
+        model: the model. It is copied: changing it afterwards changes nothing here.
+        threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
+        optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
+        weights: whether compressed weights are "packed", "unpacked" or what suits the memory there is; see compile_model.
+        tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
+        max_memory: bytes that the process may hold; see compile_model.
+
+    Attributes:
+        model: the copy that runs.
+        inputs, outputs: its Parameters and Results, in order.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError: the model cannot be run.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        *,
+        threads: int | None = None,
+        optimize: bool | Collection[str] = True,
+        weights: WeightsMode = "auto",
+        tolerant: bool = False,
+        max_memory: int | None = None,
+    ) -> None:
+        program = Program(model, threads=threads, optimize=optimize, weights=weights, tolerant=tolerant, max_memory=max_memory)
+        super().__init__(program)
+        self.model: Model = program.model
+        self.inputs: list[Port] = program.inputs
+        self.outputs: list[Port] = program.outputs
+
+    @property
+    def threads(self) -> int:
+        """How many threads work on a step."""
+        return self.program.threads
+
+    def __repr__(self) -> str:
+        return f"<CompiledModel {self.model.name!r}: {brief(self.inputs)} -> {brief(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        general = {"layers": f"{len(self.model.nodes):,}", "threads": str(self.threads), "variables": ", ".join(self.program.variables)}
+        ports = ports_table({"input": self.inputs, "output": self.outputs})
+        return display(f"{self.model.name or 'model'}, compiled", definitions(general), ports)
+
+    def input(self, key: str | int = 0) -> Port:
+        """The input of a name or position; raises InputError if there is none."""
+        return find_port(self.inputs, key)
+
+    def output(self, key: str | int = 0) -> Port:
+        """The output of a name or position; raises InputError if there is none."""
+        return self.program.output(key)
+
+    @property
+    def plan(self) -> PlanReport:
+        """What runs, step by step: printable. Of a model with dynamic inputs it is the plan for inputs of any shape; see plan_for."""
+        return self.program.report(())
+
+    def plan_for(self, shapes: Mapping[str | int, Sequence[int]] | Sequence[int]) -> PlanReport:
+        """What runs for inputs of these shapes.
+
+        Args:
+            shapes: by name or position of the input, or one shape for a model of one input. Inputs of static shape may be left out.
+
+        Raises:
+            InputError: a shape does not fit its input, or one is missing.
+            NodeError: the graph cannot take the shapes.
+        """
+        return self.program.report(bind_shapes(self.inputs, shapes))
+
+    def profile(
+        self,
+        inputs: Inputs = None,
+        runs: int = 20,
+        *,
+        allow_cast: bool = False,
+        timeout: float | None = None,
+        progress: RunProgress | None = None,
+    ) -> Profile:
+        """Run several times and measure every step; the state of variables is that before the first call, and stays as it is.
+
+        Args:
+            inputs: as for a call.
+            runs: how many runs are measured, after two that are not.
+            allow_cast: as for a call.
+            timeout: seconds that all runs together may take; None for any.
+            progress: called after each run with its part of all of them.
+
+        Raises:
+            InputError: ``runs`` is not a whole number of at least 1, or the inputs are wrong.
+            NodeError: a kernel refuses its inputs.
+            RunTimeoutError: the runs take longer than ``timeout``.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+            raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
+        arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
+        shapes = tuple(array.shape for array in arrays)
+        session, planned, limits = self.session(), self.program.plan(shapes, None), RunLimits(self.program.memory, timeout)
+
+        def run_once(observer: Observer) -> None:
+            session.reset()
+            with one_blas_thread():
+                run(planned, arrays, session.variables.arrays, self.program.arenas, observer, limits)
+
+        times = measure(run_once if progress is None else followed(run_once, runs, progress), len(planned.steps), runs)
+        return describe_profile(planned, times, Costs(self.model, self.program.infer(shapes).facts))
+
+    @property
+    def inference(self) -> Inference:
+        """What is known of every value before a run."""
+        return self.program.inference
+
+    def require(self, values: Sequence[Value]) -> None:
+        """Raise the error of a layer that cannot be run, if one of the values depends on it."""
+        blocked = self.program.inference.blocked(self.model)
+        for value in values:
+            if value.node in blocked:
+                raise blocked[value.node]
+
+    def session(self) -> Session:
+        """A new, independent state of the model's variables."""
+        return Session(self.program)

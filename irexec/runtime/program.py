@@ -1,0 +1,177 @@
+"""A model made ready to run: what every session of it shares. It has no state of variables."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+from dataclasses import replace
+
+from irexec.analysis import version_10
+from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
+from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.backend.threads import one_blas_thread, thread_count
+from irexec.compile.errors import check_as_inferred, node_error
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.compile.plan import Compilation, plan
+from irexec.compile.plan_report import PlanReport, describe_plan
+from irexec.compile.steps import Plan
+from irexec.errors import InputError, ModelError, OpError
+from irexec.ir import graph as ir
+from irexec.ir.facts import Fact
+from irexec.ir.find import find_value
+from irexec.ir.graph import Value
+from irexec.reference.limits import limited
+from irexec.runtime.arenas import Arenas
+from irexec.runtime.plans import PlanCache
+from irexec.runtime.variables import variables_of
+from irexec.runtime.weights import WeightsMode, are_unpacked
+
+Targets = tuple[Value, ...] | None
+InputShapes = tuple[tuple[int, ...], ...]
+
+
+class Program:
+    """A copy of a model, what is known of its values, and the plans that were made for its inputs.
+
+    Args:
+        model, threads, optimize, weights, tolerant, max_memory: as for CompiledModel.
+
+    Attributes:
+        model: the copy.
+        inputs, outputs: its Parameters and Results, in order.
+        threads, optimize, tolerant: as given, ``threads`` as a number.
+        inference: what is known of every value before a run.
+        variables: the declared ones, by variable_id.
+        arenas: the memory that runs take.
+        memory: how much there may be.
+
+    Raises:
+        NodeError, UnsupportedError, ModelError: the model cannot be run.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        *,
+        threads: int | None,
+        optimize: bool | Collection[str],
+        weights: WeightsMode,
+        tolerant: bool,
+        max_memory: int | None,
+    ) -> None:
+        check_model(model)
+        refuse_execution_graph(model)
+        _refuse_damage(model)
+        self.model, self._copies = _snapshot(model)
+        self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
+        self.memory = MemoryLimit(max_memory)
+        unpack = are_unpacked(weights, self.model, self.memory)
+        self._compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack)
+        self.arenas = Arenas(self.memory)
+        self.inference = infer_shapes(self.model, tolerant=tolerant)
+        self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
+        self.outputs: list[Port] = output_ports(self.model, self.inference.facts)
+        self._is_static = all(_fact(self.inference, port).is_static for port in self.inputs)
+        self._plans = PlanCache()
+        self.variables = variables_of(self.model, self.inference)
+        if self._is_static and not tolerant:
+            self.plan((), None)
+
+    def output(self, key: str | int) -> Port:
+        """The output of a name or position; raises InputError if there is none."""
+        return find_port(self.outputs, key, "output")
+
+    def find(self, key: str | int) -> Value:
+        """The value of the copy that is asked for by a name or id, or by the position of a Result.
+
+        Raises:
+            InputError: there is none.
+        """
+        if isinstance(key, int):
+            source = self.output(key).node.inputs[0]
+            if source is None:
+                raise InputError(f"output {key} has no source")
+            return source
+        if not isinstance(key, str):
+            raise InputError(f"a tensor is asked for by {key!r}, expected its name or the position of a result")
+        return find_value(self.model, key)
+
+    def own(self, value: Value) -> Value:
+        """The value of the copy for one of the model that was compiled, or of the copy itself.
+
+        Raises:
+            InputError: it is of neither, such as one inside a body.
+        """
+        own = self._copies.get(value)
+        if own is None:
+            raise InputError(f"{value.node.name!r} is not a layer of the graph itself, only tensors of that can be given")
+        return own
+
+    def report(self, shapes: InputShapes) -> PlanReport:
+        """What runs for inputs of these shapes, step by step."""
+        key = () if self._is_static else shapes
+        made = self._plans.get((key, None), lambda: self._make(key, None))
+        return describe_plan(made, self.model, self._compilation.store)
+
+    def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
+        """The plan for inputs of these shapes, or one for inputs of any shape where theirs are not worth a plan of their own."""
+        if self._is_static or not self._plans.is_worth_a_plan((shapes, targets)):
+            shapes = ()
+        return self._plans.get((shapes, targets), lambda: self._make(shapes, targets))
+
+    def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
+        inference = self.infer(shapes)
+        with one_blas_thread(), limited(self.memory):
+            return plan(self.model, inference, targets, self._compilation)
+
+    def infer(self, shapes: InputShapes) -> Inference:
+        """What is known of every value where the inputs have these shapes; () stands for those of the model."""
+        if not shapes or self._is_static:
+            return self.inference
+        facts = [Fact(_fact(self.inference, port).element, shape) for port, shape in zip(self.inputs, shapes, strict=True)]
+        found = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
+        if not self.tolerant:
+            self._check_as_inferred(found)
+        return found
+
+    def _check_as_inferred(self, found: Inference) -> None:
+        """Raise NodeError where a value does not have the shape that was inferred for inputs of any shape."""
+        for node in self.model.nodes:
+            for value in node.outputs:
+                try:
+                    check_as_inferred(found[value], self.inference[value])
+                except OpError as error:
+                    raise node_error(node, [], error) from error
+
+
+def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
+    """A copy that changes to the model do not reach, and its value for each value of the model and of the copy.
+
+    The bytes of constants are shared, since they are read-only, and attributes that are parsed already are not parsed again.
+    """
+    copied = copy.copy(Model.of(model))
+    for node, fresh in zip(model.walk(), copied.walk(), strict=True):
+        fresh.typed = node.typed
+        fresh.constant = None if node.constant is None else replace(node.constant)
+    values: dict[Value, Value] = {}
+    for node, fresh in zip(model.nodes, copied.nodes, strict=True):
+        values.update(zip(node.outputs, fresh.outputs, strict=True))
+    if model.version == version_10.VERSION:
+        version_10.adapt(copied)
+    values |= {value: value for node in copied.nodes for value in node.outputs}
+    return copied, values
+
+
+def _refuse_damage(model: ir.Model) -> None:
+    """Raise ModelError for what the reader found that leaves no graph to run truthfully."""
+    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
+    errors = [problem for graph in graphs for problem in graph.problems if problem.severity == "error"]
+    if not errors:
+        return
+    more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
+    raise ModelError(f"{errors[0].at(str(model.path or 'the model'))}: {errors[0].message}{more}")
+
+
+def _fact(inference: Inference, port: Port) -> Fact:
+    return inference.facts[port.node.outputs[0]]
