@@ -60,7 +60,17 @@ class Cost(Record):
     @property
     def bytes(self) -> int | None:
         """Bytes read and written."""
-        return None if self.read is None or self.written is None else self.read + self.written
+        return plus(self.read, self.written)
+
+    def __add__(self, other: Cost) -> Cost:
+        """The cost of both together; what is not known of one is not known of the sum."""
+        return Cost(
+            plus(self.macs, other.macs), self.parameters + other.parameters, plus(self.read, other.read), plus(self.written, other.written)
+        )
+
+
+NOTHING = Cost(0, 0, 0, 0)
+"""The cost of no layer."""
 
 
 class Costs:
@@ -210,6 +220,11 @@ def _sum(counts: Iterable[int | None]) -> int | None:
             return None
         total += count
     return total
+
+
+def plus(a: int | None, b: int | None) -> int | None:
+    """A sum; None if either is not known."""
+    return None if a is None or b is None else a + b
 
 
 def product(cost: int | None, times: int | None) -> int | None:

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 import numpy as np
 
 from irexec.dtypes.elements import U1
-from irexec.errors import check
-from irexec.ir.dims import ANY, Size, may_equal
+from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_bits
 from irexec.schema.channels import group_count
-from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes
+from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes, check_filter
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor, Rank, element_set
 from irexec.schema.registry import op
@@ -82,10 +81,8 @@ def _shape(data: Fact, filter: Fact, leading: int, channels: Size, inputs: Size,
     rank = spatial_rank(data.shape, filter.shape, leading, attributes.strides, attributes.dilations)
     if rank is None:
         return Fact(element, None)
-    check(filter.rank in (None, rank + leading), f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    check_filter(data, filter, rank, leading, inputs, of_groups)
     attributes.check_lengths(rank)
-    if data.shape is not None:
-        check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}")
     batch = ANY if data.shape is None else data.shape[0]
     sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, leading)
     return Fact(element, (batch, channels, *attributes.output_sizes(sizes, kernel)))

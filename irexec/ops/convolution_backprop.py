@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, may_equal
+from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.convolution import convolve_transposed
 from irexec.schema.axes import MAX_AXES
 from irexec.schema.channels import group_count
-from irexec.schema.convolution import TOLERANCE, BackpropAttributes
+from irexec.schema.convolution import TOLERANCE, BackpropAttributes, check_filter
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
@@ -88,10 +88,8 @@ def _shape(
     rank = spatial_rank(data.shape, filter.shape, leading, given or (), attributes.strides, attributes.dilations)
     if rank is None:
         return Fact(element, None)
-    check(filter.rank in (None, rank + leading), f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    check_filter(data, filter, rank, leading, inputs, of_groups)
     attributes.check_lengths(rank)
-    if data.shape is not None:
-        check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}")
     batch = ANY if data.shape is None else data.shape[0]
     if output_shape is not None:
         if given is not None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from irexec.errors import check
-from irexec.ir.dims import Size, at_least, at_most
+from irexec.ir.dims import Size, at_least, at_most, may_equal
+from irexec.ir.facts import Fact
 from irexec.reference.windows import Pads, SlidingWindows, TransposedWindows, effective_kernel_size
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.windows import (
@@ -180,3 +181,17 @@ class ConvTransposeAttributes(_SpatialAttributes):
 def _same_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
     """The natural size less max(0, effective kernel size - stride)."""
     return (at_least(size, 1) - 1) * stride + at_most(effective_kernel_size(at_least(kernel, 1), dilation), stride)
+
+
+def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size, of_groups: str) -> None:
+    """Raise OpError unless a filter fits the data.
+
+    Args:
+        data: [N, C, ...].
+        filter: ``leading`` axes of it are not spatial.
+        rank: the number of spatial axes.
+        inputs: how many channels the filter takes; ``of_groups`` says how many groups they are.
+    """
+    check(filter.rank in (None, rank + leading), f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    if data.shape is not None:
+        check(may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
 
-from irexec.dtypes.elements import ELEMENTS, F16, F32, F64, I32, I64, Element
+from irexec.dtypes.elements import ELEMENTS, I32, I64, Element
 from irexec.errors import check
 from irexec.ir.dims import may_equal
 from irexec.ir.facts import Fact
@@ -88,7 +88,6 @@ INTEGER_OR_BOOLEAN = element_set("an integer type or boolean", *(e for e in ELEM
 BOOLEAN_TYPE = element_set("boolean", *(e for e in ELEMENTS if e.kind == "boolean"))
 STRING_TYPE = element_set("string", *(e for e in ELEMENTS if e.kind == "string"))
 INDEX = element_set("i32 or i64", I32, I64)
-FLOAT_16_TO_64 = element_set("f16, f32 or f64", F16, F32, F64)
 
 AnyTensor = Annotated[np.ndarray, ANY_TYPE]
 Tensor = Annotated[np.ndarray, NOT_STRING]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from irexec import html
 from irexec.analysis.constant_layers import constant_layers
-from irexec.analysis.cost import NO_COMPUTATION, Cost, Costs, product
+from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, Costs, product
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_table import aligned, amount, metric
@@ -49,9 +49,14 @@ class LayerCost(Record):
     written: int | None
 
     @property
+    def cost(self) -> Cost:
+        """Its MACs, parameters and bytes, which add up."""
+        return Cost(self.macs, self.parameters, self.read, self.written)
+
+    @property
     def bytes(self) -> int | None:
         """Bytes read and written."""
-        return None if self.read is None or self.written is None else self.read + self.written
+        return self.cost.bytes
 
     @property
     def intensity(self) -> float | None:
@@ -139,7 +144,7 @@ def cost(model: Model, inference: Inference | None = None) -> CostReport:
         for node in model.parameters
         if node.outputs and not is_static(facts[node.outputs[0]].shape)
     )
-    known = Cost(*(sum(count or 0 for count in counts) for counts in zip(*map(_counts, rows), strict=True)) if rows else (0, 0, 0, 0))
+    known = sum((Cost(row.macs or 0, row.parameters, row.read or 0, row.written or 0) for row in rows), NOTHING)
     return CostReport(model.name, rows, tuple(_by_type(rows)), _sum(rows), known, names, tuple(open_inputs))
 
 
@@ -184,14 +189,8 @@ def _reader(node: Node, costs: Costs) -> Node | None:
     return next((reader for value in node.outputs for reader in costs.readers(value)), None)
 
 
-def _counts(row: LayerCost) -> tuple[int | None, int, int | None, int | None]:
-    return row.macs, row.parameters, row.read, row.written
-
-
 def _sum(rows: Iterable[LayerCost]) -> Cost:
-    columns = list(zip(*map(_counts, rows), strict=True)) or [(0,)] * 4
-    macs, parameters, read, written = (None if None in column else sum(count or 0 for count in column) for column in columns)
-    return Cost(macs, parameters or 0, read, written)
+    return sum((row.cost for row in rows), NOTHING)
 
 
 def _by_type(rows: Sequence[LayerCost]) -> list[TypeCost]:

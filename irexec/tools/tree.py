@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from irexec import html
-from irexec.analysis.cost import Cost
+from irexec.analysis.cost import NOTHING, Cost
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.text_table import aligned, metric
 from irexec.errors import InputError
@@ -96,10 +96,7 @@ class _Growing:
         self._name, self._path = name, path
         self._below: dict[str, _Growing] = {}
         self._layers, self._types = 0, list[str]()
-        self._macs: int | None = 0
-        self._read: int | None = 0
-        self._written: int | None = 0
-        self._parameters = 0
+        self._cost = NOTHING
 
     def add(self, name: str, row: LayerCost) -> None:
         """Add a layer."""
@@ -118,8 +115,7 @@ class _Growing:
 
     def _count(self, row: LayerCost) -> None:
         self._layers += 1
-        self._macs, self._read, self._written = _plus(self._macs, row.macs), _plus(self._read, row.read), _plus(self._written, row.written)
-        self._parameters += row.parameters
+        self._cost += row.cost
 
     def branch(self, depth: int | None) -> Branch:
         """The branch, with so many levels below it."""
@@ -129,12 +125,7 @@ class _Growing:
             name += at._name
         below = () if depth == 0 else tuple(one.branch(None if depth is None else depth - 1) for one in at._below.values())
         type = at._types[0] if len(at._types) == 1 else None
-        cost = Cost(at._macs, at._parameters, at._read, at._written)
-        return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, cost, below)
-
-
-def _plus(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
+        return Branch(name.lstrip("/.") if self._name else "", at._path, type, at._layers, at._cost, below)
 
 
 def walk(root: Branch, *, ascii: bool = False) -> Iterator[tuple[str, Branch]]:

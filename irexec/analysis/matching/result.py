@@ -61,10 +61,6 @@ class Matching:
         object.__setattr__(self, "_by_a", {pair.a: pair for pair in self.pairs})
         object.__setattr__(self, "_by_b", {pair.b: pair for pair in self.pairs})
 
-    def pair_of(self, node: Node) -> Pair | None:
-        """The pair of a layer of either graph, bodies not included; None if it has no partner."""
-        return self._by_a.get(node) or self._by_b.get(node)
-
     def in_b(self, node: Node) -> Node | None:
         """The partner of a layer of ``a``."""
         pair = self._by_a.get(node)

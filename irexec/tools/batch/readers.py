@@ -41,9 +41,10 @@ class ItemReader:
         """
         if item.kind == "image":
             return self._from_image(item.path, None)
-        if item.kind == "table":
-            return self.from_value(item.name, self._table(item.path).value(item.index))
-        arrays = self._arrays(item.path).item(item.index)
+        file = self._file(item)
+        if isinstance(file, Table):
+            return self.from_value(item.name, file.value(item.index))
+        arrays = file.item(item.index)
         if list(arrays) == [""]:
             return {self._only_port(item.path).name: arrays[""]}
         return {find_port(self._ports, name).name: array for name, array in arrays.items()}
@@ -89,18 +90,8 @@ class ItemReader:
             raise InputError(f"{path} is for one input, and the model has {expected(self._ports)}: a .npz has an array for each")
         return self._ports[0]
 
-    def _arrays(self, path: str) -> ArrayItems:
-        if self._open is None or self._open[0] != path:
+    def _file(self, item: Item) -> ArrayItems | Table:
+        if self._open is None or self._open[0] != item.path:
             self.close()
-            self._open = path, ArrayItems(path, self._memory)
-        opened = self._open[1]
-        assert isinstance(opened, ArrayItems)
-        return opened
-
-    def _table(self, path: str) -> Table:
-        if self._open is None or self._open[0] != path:
-            self.close()
-            self._open = path, Table(path, self._column)
-        opened = self._open[1]
-        assert isinstance(opened, Table)
-        return opened
+            self._open = item.path, Table(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory)
+        return self._open[1]

@@ -6,7 +6,7 @@ from functools import partial
 
 from irexec.tools.graph.drawing import Drawing, Frame
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.flat import flat_edges, frame_label, label_lines, nested_lines
+from irexec.tools.graph.flat import box_name, flat_edges, frame_label, label_lines, nested_lines
 
 _COLOURS = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
 
@@ -18,7 +18,7 @@ def dot(drawing: Drawing) -> str:
     lines.append('  edge [color="#7c8792", fontname="Helvetica", fontsize=9, arrowsize=0.6];')
     lines += nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "}")
     for edge in flat_edges(drawing):
-        lines.append(f"  {_name(edge.source)} -> {_name(edge.target)} [label={_quoted(edge.label)}];")
+        lines.append(f"  {box_name(edge.source)} -> {box_name(edge.target)} [label={_quoted(edge.label)}];")
     return "\n".join([*lines, "}", ""])
 
 
@@ -39,11 +39,7 @@ def _node(drawing: Drawing, item: int) -> str:
     else:
         attributes |= {"fillcolor": "#ffffff", "peripheries": "2"}
     written = ", ".join(f'{key}="{text}"' for key, text in attributes.items())
-    return f"{_name(item)} [{written}];"
-
-
-def _name(item: int) -> str:
-    return f"n{item}" if item >= 0 else f"f{~item}"
+    return f"{box_name(item)} [{written}];"
 
 
 def _escaped(text: str) -> str:

@@ -20,9 +20,9 @@ class FlatEdge:
     label: str
 
 
-def owner_of_frames(drawing: Drawing) -> dict[int, int]:
-    """For each layer with bodies that are drawn, the frame of these."""
-    return {frame.layer: frame.index for frame in drawing.frames if frame.layer is not None}
+def box_name(item: int) -> str:
+    """What a text calls a box: a layer, or a frame as ``~index``."""
+    return f"n{item}" if item >= 0 else f"f{~item}"
 
 
 def flat_edges(drawing: Drawing) -> list[FlatEdge]:

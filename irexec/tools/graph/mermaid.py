@@ -6,7 +6,7 @@ from functools import partial
 
 from irexec.tools.graph.drawing import Drawing, Frame
 from irexec.tools.graph.families import FAMILIES
-from irexec.tools.graph.flat import flat_edges, frame_label, label_lines, nested_lines
+from irexec.tools.graph.flat import box_name, flat_edges, frame_label, label_lines, nested_lines
 
 MAX_TEXT, MAX_EDGES = 50_000, 500
 """Characters and edges that Mermaid shows unless it is configured otherwise (``maxTextSize``, ``maxEdges``)."""
@@ -19,7 +19,7 @@ def mermaid(drawing: Drawing) -> str:
     lines = ["flowchart TD", *nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "end")]
     for edge in flat_edges(drawing):
         label = f'|"{escaped(edge.label)}"|' if edge.label else ""
-        lines.append(f"  {_name(edge.source)} -->{label} {_name(edge.target)}")
+        lines.append(f"  {box_name(edge.source)} -->{label} {box_name(edge.target)}")
     used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
     for family in FAMILIES.values():
         if family.name in used:
@@ -31,24 +31,20 @@ def mermaid(drawing: Drawing) -> str:
 
 
 def _begin(drawing: Drawing, frame: Frame) -> tuple[str]:
-    return (f'subgraph {_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
+    return (f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
 
 
 def _node(drawing: Drawing, item: int) -> str:
     label = "<br/>".join(escaped(line) for line in label_lines(drawing, item))
     if item < 0:
-        return f'{_name(item)}[["{label}"]]'
+        return f'{box_name(item)}[["{label}"]]'
     layer = drawing.layers[item]
     marked = drawing.severity(layer) in ("error", "warning")
-    return f'{_name(item)}["{label}"]:::{_class(layer.family)}' + (f"\n  class {_name(item)} marked" if marked else "")
+    return f'{box_name(item)}["{label}"]:::{_class(layer.family)}' + (f"\n  class {box_name(item)} marked" if marked else "")
 
 
 def _class(family: str) -> str:
     return f"is_{family}"
-
-
-def _name(item: int) -> str:
-    return f"n{item}" if item >= 0 else f"f{~item}"
 
 
 def escaped(text: str) -> str:

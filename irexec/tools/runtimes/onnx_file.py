@@ -6,6 +6,7 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,7 @@ from irexec.io.onnx_bytes import is_onnx
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.engines import Job
-from irexec.tools.runtimes.process import Worker
+from irexec.tools.runtimes.process import ProcessRuntime, Worker
 from irexec.tools.runtimes.results import carried_type
 from irexec.tools.runtimes.runtime import Arrays, Runtime, in_carrier
 
@@ -36,10 +36,10 @@ class OnnxFileRuntime(Runtime):
         ConversionError: the file cannot be read.
     """
 
-    def __init__(self, name: str, model: Model) -> None:
+    def __init__(self, name: str, model: Model, **process: Any) -> None:
         if model.path is None or not _is_onnx(model.path):
             raise InputError(f"{name} runs .onnx files only, and {model.path or 'the model'} is an IR")
-        super().__init__(name, model)
+        super().__init__(name, model, **process)
         from converters.onnx.observe import tensor_names
 
         self.path = model.path
@@ -97,34 +97,19 @@ def _onnx_name(element: object) -> str:
     return "FLOAT" if str(element) == "f32" else "INT32"
 
 
-class OnnxRuntime(OnnxFileRuntime):
+class OnnxRuntime(OnnxFileRuntime, ProcessRuntime):
     """ONNX Runtime, in a process of its own.
 
     Args:
         model: see OnnxFileRuntime.
-        threads: of ONNX Runtime.
-        worker: the process; one of its own unless given.
-        timeout: seconds that a call may take, where the process is its own.
+        threads, timeout, worker: see ProcessRuntime.
     """
 
     def __init__(self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None) -> None:
-        super().__init__("onnxruntime", model)
-        self._threads = threads
-        self._worker, self._is_shared = worker or Worker("onnxruntime", timeout), worker is not None
-
-    @property
-    def version(self) -> str:
-        """That of the package onnxruntime."""
-        return self._worker.version
+        super().__init__("onnxruntime", model, threads=threads, timeout=timeout, worker=worker)
 
     def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
-        job = Job("onnxruntime", str(path), "", threads=self._threads)
-        return self._worker.run(job, feeds, str(self.path))
-
-    def close(self) -> None:
-        """End the process, unless it is shared."""
-        if not self._is_shared:
-            self._worker.close()
+        return self._ask(path, feeds, str(self.path))
 
 
 class OnnxReferenceRuntime(OnnxFileRuntime):

@@ -14,10 +14,9 @@ from irexec.api import save_model
 from irexec.errors import EngineError, InputError
 from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.engines import Job
-from irexec.tools.runtimes.process import Worker
+from irexec.tools.runtimes.process import ProcessRuntime, Worker
 from irexec.tools.runtimes.results import Observed, observed
-from irexec.tools.runtimes.runtime import Arrays, Runtime, in_carrier
+from irexec.tools.runtimes.runtime import Arrays, in_carrier
 
 # As written, as far as the plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
 _PROPERTIES = {
@@ -29,28 +28,19 @@ _PROPERTIES = {
 }
 
 
-class OpenVINORuntime(Runtime):
+class OpenVINORuntime(ProcessRuntime):
     """A model in OpenVINO. Each call of ``run_all`` compiles a copy that gives the values: the more values at once, the better.
 
     A copy from which intermediate values are taken is fused less than the model itself.
 
     Args:
         model: what it runs, as written by irexec.
-        threads: of the plugin.
-        worker: the process; one of its own unless given.
-        timeout: seconds that a call may take, where the process is its own.
+        threads, timeout, worker: see ProcessRuntime.
     """
 
     def __init__(self, model: Model, *, threads: int | None = None, timeout: float | None = None, worker: Worker | None = None) -> None:
-        super().__init__("openvino", model)
-        self._threads = threads
-        self._worker, self._is_shared = worker or Worker("openvino", timeout), worker is not None
+        super().__init__("openvino", model, threads=threads, timeout=timeout, worker=worker)
         self._facts = infer_shapes(model, tolerant=True).facts
-
-    @property
-    def version(self) -> str:
-        """That of the package openvino."""
-        return self._worker.version
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         """See Runtime."""
@@ -62,12 +52,11 @@ class OpenVINORuntime(Runtime):
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
             path = Path(folder) / "model.xml"
             save_model(made.model, path)
-            job = Job("openvino", str(path), "", threads=self._threads, options=dict(_PROPERTIES))
-            outputs = self._worker.run(job, feeds, what)
+            outputs = self._ask(path, feeds, what, _PROPERTIES)
         if any(len(given) != len(asked) for given in outputs):
             raise EngineError(f"openvino gives {len(outputs[0])} of {len(asked)} tensors of {what}", engine="openvino")
-        place = {value: i for i, value in enumerate(asked)}
-        return [[in_carrier(given[place[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
+        position = {value: i for i, value in enumerate(asked)}
+        return [[in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
 
     def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
         """The inputs by the names and in the types of the copy."""
@@ -78,8 +67,3 @@ class OpenVINORuntime(Runtime):
             name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
             for name, array, element in zip(made.inputs, bound, made.types, strict=True)
         }
-
-    def close(self) -> None:
-        """End the process, unless it is shared."""
-        if not self._is_shared:
-            self._worker.close()

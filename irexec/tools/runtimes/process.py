@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
+from irexec.analysis.model import Model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import EngineError, RunTimeoutError
 from irexec.tools.array_files import open_arrays, write_npz
 from irexec.tools.engines import Job
 from irexec.tools.line_process import LineProcess
-
-Arrays = Mapping[str, np.ndarray]
+from irexec.tools.runtimes.runtime import Arrays, Runtime
 
 
 class Worker:
@@ -82,6 +83,37 @@ class Worker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class ProcessRuntime(Runtime):
+    """A runtime whose engine is in a process of its own, or in one that several models share.
+
+    Args:
+        name: of the runtime and of its engine.
+        model: the graph whose values can be asked for.
+        threads: of the engine.
+        worker: the process; one of its own unless given.
+        timeout: seconds that a call may take, where the process is its own.
+    """
+
+    def __init__(self, name: str, model: Model, *, threads: int | None, timeout: float | None, worker: Worker | None) -> None:
+        super().__init__(name, model)
+        self._threads = threads
+        self._worker, self._is_shared = worker or Worker(name, timeout), worker is not None
+
+    @property
+    def version(self) -> str:
+        """That of the engine's package."""
+        return self._worker.version
+
+    def _ask(self, path: Path, runs: Sequence[Arrays], what: str, options: Mapping[str, Any] | None = None) -> list[list[np.ndarray]]:
+        """The outputs of the model in a file, for each run; ``what`` is its name in messages."""
+        return self._worker.run(Job(self.name, str(path), "", threads=self._threads, options=dict(options or {})), runs, what)
+
+    def close(self) -> None:
+        """End the process, unless it is shared."""
+        if not self._is_shared:
+            self._worker.close()
 
 
 def _outputs(path: str) -> list[np.ndarray]:
