@@ -45,6 +45,7 @@ class Program:
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
         memory: how much there may be.
+        compilation: how plans are made, and the packed constants that they share.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be run.
@@ -67,7 +68,7 @@ class Program:
         self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
         self.memory = MemoryLimit(max_memory)
         unpack = are_unpacked(weights, self.model, self.memory)
-        self._compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack)
+        self.compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
@@ -112,7 +113,7 @@ class Program:
         """What runs for inputs of these shapes, step by step."""
         key = () if self._is_static else shapes
         made = self._plans.get((key, None), lambda: self._make(key, None))
-        return describe_plan(made, self.model, self._compilation.store)
+        return describe_plan(made, self.model, self.compilation.store)
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
         """The plan for inputs of these shapes, or one for inputs of any shape where theirs are not worth a plan of their own."""
@@ -123,7 +124,7 @@ class Program:
     def _make(self, shapes: InputShapes, targets: Targets) -> Plan:
         inference = self.infer(shapes)
         with one_blas_thread(), limited(self.memory):
-            return plan(self.model, inference, targets, self._compilation)
+            return plan(self.model, inference, targets, self.compilation)
 
     def infer(self, shapes: InputShapes) -> Inference:
         """What is known of every value where the inputs have these shapes; () stands for those of the model."""

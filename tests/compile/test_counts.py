@@ -34,7 +34,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Compil
             archive.extractall(folder)
         model = irexec.compile_model(irexec.read_model(folder / f"{path.stem}.xml"), threads=1)
         inputs = feeds(folder / f"{path.stem}.xml", model.inputs)[0]
-        found[path.stem] = model, model._plan(tuple(array.shape for array in inputs), None)
+        found[path.stem] = model, model.program.plan(tuple(array.shape for array in inputs), None)
     return found
 
 
@@ -81,7 +81,7 @@ def _is_element_wise(step: Step) -> bool:
 def test_no_constant_is_held_twice(compiled: dict[str, tuple[CompiledModel, Plan]]) -> None:
     """Neither in two packings, nor packed and as it is stored."""
     for name, (model, _) in compiled.items():
-        packings = Counter(source for sources, _ in model._compilation.store._entries for source in sources)
+        packings = Counter(source for sources, _ in model.program.compilation.store._entries for source in sources)
         assert packings, name
         assert set(packings.values()) == {1}, name
 
@@ -94,6 +94,6 @@ def test_the_arena_is_a_part_of_all_tensors() -> None:
         y = builder.emit("Softmax", builder.emit("Softmax", x, axis=1), axis=0)
         x = builder.emit("Add", x, y)
     builder.result(x)
-    plan = irexec.compile_model(builder.model(), threads=1)._plan((), None)
+    plan = irexec.compile_model(builder.model(), threads=1).program.plan((), None)
     assert plan.intermediate >= 2 * depth * size * 4
     assert plan.arena <= 7 * size * np.dtype(np.float32).itemsize

@@ -131,7 +131,7 @@ def test_gathered_rows(mode: Any, version: int, indices: Any) -> None:
     given = [np.array(indices, np.int64)]
     np.testing.assert_array_equal(compiled(given)[0], irexec.compile_model(model, optimize=False)(given)[0])
     assert not any(
-        isinstance(made, np.ndarray) and made.nbytes >= 4 * ROWS * WIDTH for _, made in compiled.program._compilation.store.made()
+        isinstance(made, np.ndarray) and made.nbytes >= 4 * ROWS * WIDTH for _, made in compiled.program.compilation.store.made()
     )
 
 
@@ -154,5 +154,5 @@ def test_plans_for_several_shapes_share_the_weights() -> None:
     compiled = irexec.compile_model(model, weights="unpacked")
     for tokens in (2, 40, 7, 90):
         compiled([np.ones((1, tokens, WIDTH), np.float32)])
-    held = [made.nbytes for _, made in compiled.program._compilation.store.made() if isinstance(made, np.ndarray) and made.nbytes > 10_000]
+    held = [made.nbytes for _, made in compiled.program.compilation.store.made() if isinstance(made, np.ndarray) and made.nbytes > 10_000]
     assert sum(held) <= 4 * ROWS * WIDTH

@@ -61,7 +61,7 @@ def is_sequence(model: irexec.Model) -> bool:
     for array, reference in zip(compiled(given).values(), plain(given).values(), strict=True):
         assert array.shape == reference.shape
         np.testing.assert_allclose(array, reference, rtol=1e-5, atol=1e-5)
-    iterates = [any(step.type == "TensorIterator" for step in c._plan((), None).steps) for c in (compiled, plain)]
+    iterates = [any(step.type == "TensorIterator" for step in c.program.plan((), None).steps) for c in (compiled, plain)]
     assert iterates[1]
     return not iterates[0]
 

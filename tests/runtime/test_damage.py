@@ -86,7 +86,7 @@ def test_iterations_that_do_not_go_together() -> None:
 def test_an_error_in_irexec_itself_says_where_it_was() -> None:
     builder = irexec.Builder("m")
     builder.result(builder.emit("Relu", builder.parameter(F32, (2,), "x"), name="here"))
-    plan = irexec.compile_model(builder.model(), optimize=False)._plan((), None)
+    plan = irexec.compile_model(builder.model(), optimize=False).program.plan((), None)
 
     def broken(*_: np.ndarray) -> np.ndarray:
         raise ZeroDivisionError("no reason")
