@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import onnx
-from onnx import checker, shape_inference
+from onnx import checker
 
 from converters.onnx.graphs import subgraphs
+from converters.onnx.inference import infer_shapes
 from converters.onnx.load import Source
 from converters.onnx.locations import graphs_of, location
 from irexec.ir import onnx_codes as codes
@@ -80,7 +81,7 @@ def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     if model.ByteSize() > _LARGEST:
         return
     try:
-        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        infer_shapes(model, strict=True)
     except Exception as error:
         # As above.
         matches = list(_AT_NODE.finditer(str(error)))

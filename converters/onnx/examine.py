@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx import shape_inference
 
 from converters.onnx.checker import checker_findings, objection
 from converters.onnx.declared import fact_of, fact_of_tensor
 from converters.onnx.graphs import own_names
+from converters.onnx.inference import infer_shapes
 from converters.onnx.load import Source, check_readable, parse, prepared
 from converters.onnx.locations import at_value, mark
 from converters.onnx.objections import Objections, WithoutValueError
@@ -135,7 +135,7 @@ class _ExaminedGraph(MainGraph):
         if self._is_checked:
             # What cannot be inferred is as it was; a model that is too large is refused.
             with contextlib.suppress(Exception):
-                graph = shape_inference.infer_shapes(self._model).graph
+                graph = infer_shapes(self._model).graph
         found = {info.name: fact_of(info.type.tensor_type) for info in [*graph.value_info, *graph.output]}
         return found | {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
 
