@@ -80,11 +80,9 @@ def compare(
     memory = MemoryLimit(options.max_memory)
     with ExitStack() as stack:
         shapes = options.shapes or {}
-        one = open_side(a, options.a_weights, options.a_runtime, memory, shapes)
-        if isinstance(one, RecordedSide):
-            stack.callback(one.close)
+        one = open_side(stack, a, options.a_weights, options.a_runtime, memory, shapes)
         b_weights = options.b_weights or (options.a_weights if b is a else None)
-        other = one if b is None else open_side(b, b_weights, options.b_runtime, memory, shapes, one)
+        other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, one)
         if isinstance(other, RecordedSide):
             raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
         if b is None:

@@ -55,14 +55,14 @@ class RecordedSide:
         names: every name of a tensor; one may have several.
     """
 
-    def __init__(self, path: Path, memory: MemoryLimit) -> None:
+    def __init__(self, path: Path, memory: MemoryLimit, stack: ExitStack) -> None:
+        """``stack`` closes the file."""
         self.label = str(path)
         self._memory = memory
-        self._stack = ExitStack()
         self._files = dict(_of_folder(path)) if path.is_dir() else {}
         self._archive: ArrayFile | None = None
         if not path.is_dir():
-            self._archive = self._stack.enter_context(open_arrays(path, ".npz", memory))
+            self._archive = stack.enter_context(open_arrays(path, ".npz", memory))
             if not self._archive.named:
                 raise InputError(f"{path} is one array without a name, expected a .npz")
         self.names: tuple[str, ...] = tuple(self._files) if self._archive is None else self._archive.names
@@ -77,10 +77,6 @@ class RecordedSide:
             return self._archive.read(name)
         with open_arrays(self._files[name], ".npy", self._memory) as file:
             return file.read("")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stack.close()
 
 
 AnySide = ModelSide | RecordedSide
@@ -104,11 +100,18 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def open_side(
-    source: str | Path | Model, weights: str | None, runtime: str, memory: MemoryLimit, shapes: Shapes, of: AnySide | None = None
+    stack: ExitStack,
+    source: str | Path | Model,
+    weights: str | None,
+    runtime: str,
+    memory: MemoryLimit,
+    shapes: Shapes,
+    of: AnySide | None = None,
 ) -> AnySide:
     """A side from a model, or from the path of one or of recorded tensors.
 
     Args:
+        stack: closes what is open.
         source, weights, runtime: what it is.
         memory: for recorded tensors.
         shapes: see ``read_with_shapes``.
@@ -122,7 +125,7 @@ def open_side(
         return ModelSide(str(source.path or source.name or "the model"), source, runtime)
     path = Path(source)
     if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
-        return RecordedSide(path, memory)
+        return RecordedSide(path, memory, stack)
     ports = of.model.inputs if isinstance(of, ModelSide) else None
     return ModelSide(str(source), read_with_shapes(str(source), weights, shapes, of=ports), runtime)
 
