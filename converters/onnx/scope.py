@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto
 
@@ -191,7 +192,9 @@ class Scope:
             facts = [self.builder.fact(value) if isinstance(value, Value) else None for value in inputs]
             check_types(node.op_type, domain_of(node), facts)
             translation.check_ranks(facts)
-            result = translation.function(context, *inputs, **_attributes(node, translation))
+            # Values of the model may be NaN or out of range, which is no concern of the user's of the converter.
+            with np.errstate(all="ignore"):
+                result = translation.function(context, *inputs, **_attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:
             unsupported = not isinstance(error, ConversionError) or error.unsupported
             raise ConversionError(f"{where}: {error}", unsupported=unsupported) from error

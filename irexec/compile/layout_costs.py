@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from irexec.backend.kernel import Order
 from irexec.compile.graph import Operation, Value
 from irexec.compile.joining import may_join
 from irexec.compile.select import is_static, select_kernel
-from irexec.compile.views import as_views, order_of, ordered, outputs_of
-from irexec.ir.dims import has_room
+from irexec.compile.views import as_views, order_of, outputs_of, probe
 
 # Nanoseconds for an element that is copied, and for one whose neighbour in the copy is none in the original.
 COPIED, REORDERED = 0.3, 1.0
@@ -67,12 +64,8 @@ class Costs:
 
 
 def _orders_of_views(operation: Operation, data: Value) -> tuple[Order | None, ...] | None:
-    if not has_room(data.fact.static_shape):
+    array = probe(data.fact.static_shape, data.order)
+    if array is None:
         return None
-    try:
-        probe = ordered(data.fact.static_shape, data.order, lambda shape: np.empty(shape, np.int8))
-    except MemoryError:
-        # An input of the model, which the caller may have mapped; other tensors of such a size are refused before.
-        return None
-    results = as_views(outputs_of(operation), probe)
+    results = as_views(outputs_of(operation), array)
     return None if results is None else tuple(map(order_of, results))

@@ -15,6 +15,7 @@ from irexec.compile.errors import located
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
 from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir import graph as ir
+from irexec.ir.constants import size_problem
 from irexec.ir.facts import Fact
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes, Runner
@@ -126,7 +127,9 @@ def _constant_source(node: ir.Node, fact: Fact) -> ConstantSource:
         return array
 
     constant = node.constant
-    if constant is None or not constant.is_readable or fact.element is None or not fact.is_static:
+    is_sound = constant is not None and constant.is_readable and size_problem(constant) is None
+    if constant is None or not is_sound or fact.element is None or not fact.is_static:
+        # Raises for one that is not sound, before anything is decided by its shape.
         array = compute()
         return ConstantSource(fact.element or _element(node), array.shape, compute)
     source = ConstantSource(fact.element, constant.shape, compute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,6 +13,9 @@ from irexec.compile.graph import Operation
 from irexec.compile.select import is_static
 from irexec.errors import OpError
 
+# Elements.
+_PROBED = 1 << 28
+
 Outputs = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 """The outputs of an operation, given its first input."""
 
@@ -21,6 +25,19 @@ def ordered(shape: Sequence[int], order: Order | None, make: Callable[[tuple[int
     if order is None:
         return make(tuple(shape))
     return make(tuple(shape[axis] for axis in order)).transpose(np.argsort(order))
+
+
+def probe(shape: Sequence[int], order: Order | None) -> np.ndarray | None:
+    """An array of small elements of that shape and order, to see what is a view of it; None for one that is too large to be made.
+
+    What is no view is a copy of it, for which there must be memory, too.
+    """
+    if math.prod(shape) > _PROBED:
+        return None
+    try:
+        return ordered(shape, order, lambda shape: np.empty(shape, np.int8))
+    except MemoryError:
+        return None
 
 
 def order_of(array: np.ndarray) -> Order | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import check
-from irexec.ir.dims import ANY, PartialShape, Size, may_equal, shape_text
+from irexec.ir.dims import ANY, PartialShape, Size, broadcastable_to, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.softmax import score_scale, softmax_with_sink
 from irexec.schema.broadcasting import broadcast
@@ -35,8 +35,9 @@ def scaled_dot_product_attention_13(
     """softmax(query @ key.T * scale + mask) @ value, leading axes broadcast: (..., L, E), (..., S, E), (..., S, Ev) to (..., L, Ev).
 
     A boolean mask keeps the scores where it is true; ``causal`` keeps for row i the columns up to i, and ignores the mask.
-    The sink is one more score of each row that adds to the sum of softmax and has no value (in OpenVINO 2026, not in the
-    specification). A row without any score kept is NaN. ``scale`` is 1 / sqrt(E) by default. Source: ScaledDotProductAttention-13.
+    The sink is one more score of each row, broadcast to all of them, that adds to the sum of softmax and has no value (in OpenVINO
+    2026, not in the specification). A row without any score kept is NaN. ``scale`` is 1 / sqrt(E) by default.
+    Source: ScaledDotProductAttention-13.
     """
     factor = score_scale(query, scale)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -78,6 +79,9 @@ def _scaled_dot_product_attention_13_facts(
     if sink is not None and sink.shape is not None:
         check(query.rank in (None, len(sink.shape)), f"sink {shape_text(sink.shape)} does not have the rank of query, {query.rank}")
         check(len(sink.shape) < 1 or may_equal(sink.shape[-1], 1), f"the last axis of sink is {sink.shape[-1]}, expected 1")
+        if batch is not None:
+            target = (*batch, rows, 1)
+            check(broadcastable_to(sink.shape, target), f"sink {shape_text(sink.shape)} cannot be broadcast to {shape_text(target)}")
     return Fact(kind, None if batch is None else (*batch, rows, _size(value.shape, -1)))
 
 

@@ -36,13 +36,12 @@ def _minus_maximum(data: np.ndarray, axis: int) -> np.ndarray:
 
 
 def softmax_with_sink(scores: np.ndarray, sink: np.ndarray | None) -> np.ndarray:
-    """softmax over the last axis, where ``sink`` (..., 1) is one more score of each row, whose share is left out of the result."""
+    """softmax over the last axis, where ``sink``, broadcast to (..., 1), is one more score of each row; its share is left out."""
     if scores.shape[-1] == 0:
         return scores
     maximum = scores.max(-1, keepdims=True)
     if sink is not None:
         maximum = np.maximum(maximum, sink)
-        scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, (*maximum.shape[:-1], scores.shape[-1])))
     weights = np.exp(scores - maximum)
     total = weights.sum(-1, keepdims=True)
     weights /= total if sink is None else total + np.exp(sink - maximum)

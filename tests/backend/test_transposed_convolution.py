@@ -123,3 +123,9 @@ def test_workspace_is_bounded(data, filter):
     found = candidates(task_of("ConvolutionBackpropData", "opset1", [x, weights], PADDED, constants=[1]))
     assert found
     assert max(kernel.workspace for kernel in found) <= 8 << 20
+
+
+@pytest.mark.parametrize(("kernel", "strides"), [((2, 1 << 40), (1, 1)), ((2, 2), (1 << 20, 1 << 20))])
+def test_phases_and_taps_without_number_are_not_listed(kernel, strides):
+    x, weights = (np.broadcast_to(np.float32(0), shape) for shape in ((1, 4, 5, 5), (4, 3, *kernel)))
+    assert not candidates(task_of("ConvolutionBackpropData", "opset1", [x, weights], ONES | {"strides": strides}))

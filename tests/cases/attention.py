@@ -62,6 +62,22 @@ ROWS: list[Row] = [
     refuses("ScaledDotProductAttention", 13, _Q, _V, _V, causal=False, says="last axis of query and key differs", id="embedding"),
     refuses("ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="length of key and value differs", id="sequence"),
     refuses("ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"),
+    *(
+        refuses(
+            "ScaledDotProductAttention",
+            13,
+            _Q,
+            _K,
+            _V,
+            _MASK,
+            _scalar(0.5),
+            random("f32", *shape),
+            causal=False,
+            says="cannot be broadcast to [1,2,3,1]",
+            id=f"sink {shape}",
+        )
+        for shape in ((1, 4, 1, 1), (2, 2, 1, 1), (1, 2, 7, 1))
+    ),
     refuses(
         "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 5), causal=False, says="attention_mask has rank 1", id="mask of one axis"
     ),

@@ -21,7 +21,7 @@ WITHOUT = 'agraph (float[2,3] x) => (float[2,3] z) {{ z = local.Own <equation = 
 @pytest.mark.parametrize("equation", ["i.j,jk->ik", "ij..,jk->ik", "ij,j-k", "ij,jk-", "_ij,jk", "ij,j\tk->ik", "ij;jk"])
 def test_an_equation_that_is_never_read_to_its_end(text: str, equation: str) -> None:
     model = parser.parse_model(HEADER + text.format(equation))
-    with pytest.raises(ConversionError, match="Einsum: equation .* has terms of other characters than letters"):
+    with pytest.raises(ConversionError, match=r"Einsum: equation .* has terms of other characters than letters"):
         infer_shapes(model)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,14 @@ def test_statistics_of_values(edit: dict[tuple[int, int], float], changed: int, 
 def test_from_nothing_the_relative_norm_is_infinite() -> None:
     (change,) = _changes(diff(_model(np.zeros((4, 3), np.float32)), _model(_WEIGHTS)))
     assert (change.values.changed, change.values.relative) == (11, np.inf)
+
+
+def test_a_signaling_nan() -> None:
+    weights = _WEIGHTS.copy()
+    weights.view(np.uint32)[0, 1] = 0x7F800001
+    with warnings.catch_warnings(action="error"):
+        (change,) = _changes(diff(_model(_WEIGHTS), _model(weights)))
+    assert (change.values.changed, change.values.not_finite) == (1, 1)
 
 
 def test_integers_of_64_bits_are_compared_exactly() -> None:

@@ -18,6 +18,8 @@ from irexec.backend.transposed.tiles import PixelTiles, suits
 
 # Bytes of scratch that a kernel may ask for.
 _WORKSPACE = 8 << 20
+# Phases and taps that are listed one by one; with more, compiling would take longer than the fast kernels save.
+_UNROLLED = 1 << 14
 
 
 @kernels("ConvolutionBackpropData", since=1)
@@ -41,7 +43,7 @@ def conv_transpose(task: Task) -> Iterator[Kernel]:
 
 
 def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Kernel]:
-    if geometry is None:
+    if geometry is None or geometry.unrolled > _UNROLLED:
         return
     found: list[Kernel] = [PhaseColumns(task, geometry), TapSums(task, geometry)]
     if share_windows(geometry):

@@ -75,6 +75,12 @@ class TransposedGeometry:
     def macs(self) -> int:
         return self.images * self.groups * self.inputs * self.outputs * self.points * math.prod(self.sizes)
 
+    @property
+    def unrolled(self) -> int:
+        """About how many phases and taps are looked at one by one."""
+        phases = list(map(min, self.windows.strides, self.windows.counts))
+        return math.prod(phases) + sum(phase * taps for phase, taps in zip(phases, self.kernel, strict=True))
+
     def axis_phases(self, axis: int) -> tuple[AxisPhase, ...]:
         """The phases along an axis that have values."""
         w = self.windows

@@ -19,7 +19,7 @@ from irexec.compile.layout_costs import COPIED, REORDERED, STEP, Costs
 from irexec.compile.moves import move_of
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_static
-from irexec.compile.views import may_give_views, order_of, ordered
+from irexec.compile.views import may_give_views, order_of, probe
 
 ROUNDS = 3
 """How often all tensors are looked at, at most."""
@@ -132,7 +132,9 @@ def _orders_for_views(value: Value) -> Iterator[Order | None]:
         if move is not None and reader.inputs[0] is value:
             ends = (None, _OTHER.get(len(move.after)), *_orders_for_views(reader.output))
             for end in dict.fromkeys(ends):
-                moved = ordered(move.after, end, lambda shape: np.empty(shape, np.int8))
+                moved = probe(move.after, end)
+                if moved is None:
+                    return
                 array = moved.reshape(move.before) if move.order is None else moved.transpose(np.argsort(move.order))
                 if np.may_share_memory(moved, array):
                     yield order_of(array)

@@ -129,19 +129,20 @@ def _statistics(mine: Iterator[np.ndarray], theirs: Iterator[np.ndarray], count:
     changed = not_finite = 0
     largest, squares, norm = 0.0, 0.0, 0.0
     any_finite = False
-    for one, other in zip(mine, theirs, strict=True):
-        x, y = one.astype(np.float64), other.astype(np.float64)
-        # Integers of 64 bits lose bits as f64, so that they are compared as they are.
-        same = one == other if one.dtype == other.dtype else x == y
-        same |= np.isnan(x) & np.isnan(y)
-        changed += int(same.size - np.count_nonzero(same))
-        finite = np.isfinite(x) & np.isfinite(y)
-        not_finite += int(np.count_nonzero(~finite & ~same))
-        with np.errstate(over="ignore", invalid="ignore"):
+    # Even the cast of a signaling NaN is invalid to the processor.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for one, other in zip(mine, theirs, strict=True):
+            x, y = one.astype(np.float64), other.astype(np.float64)
+            # Integers of 64 bits lose bits as f64, so that they are compared as they are.
+            same = one == other if one.dtype == other.dtype else x == y
+            same |= np.isnan(x) & np.isnan(y)
+            changed += int(same.size - np.count_nonzero(same))
+            finite = np.isfinite(x) & np.isfinite(y)
+            not_finite += int(np.count_nonzero(~finite & ~same))
             gap = np.abs(y - x)[finite]
             largest = max(largest, float(gap.max(initial=0.0)))
             squares += float(np.dot(gap, gap))
             norm += float(np.dot(x[finite], x[finite]))
-        any_finite |= bool(finite.any())
+            any_finite |= bool(finite.any())
     relative = None if not any_finite else math.sqrt(squares / norm) if norm else math.inf if squares else 0.0
     return ValueChange(count, changed, largest if any_finite else None, relative, not_finite, decompressed)
