@@ -37,7 +37,7 @@ _LAYERS["__main__"] = {"cli"}
 # What shows itself in a notebook, and what says something to people: any class of any layer may.
 for _name in _LAYERS.keys() - {"startup", "messages", "html", "errors"}:
     _LAYERS[_name] |= {"html", "messages"}
-_CONVERTERS = {"html", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
+_CONVERTERS = {"html", "messages", "errors", "dtypes", "ir", "schema", "analysis", "io", "__init__"}
 
 # Libraries that only these may import.
 _ONLY = {

@@ -72,7 +72,7 @@ class Objections:
 
 
 def _causes(error: BaseException | None) -> Iterator[IrexecError]:
-    """An error and those that it was raised from. The last of them says what is wrong without the places that lead there."""
+    """An error and those that it was raised from. The last of them says what is wrong without the locations that lead there."""
     while isinstance(error, IrexecError):
         yield error
         error = error.__cause__

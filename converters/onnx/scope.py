@@ -29,6 +29,7 @@ from converters.onnx.values import EmptyOptional, LoopSequence, OnnxValue, Stack
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 class Scope:
@@ -236,20 +237,16 @@ def _initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto | onnx.S
 def _check_arity(translation: Translation, inputs: Sequence[OnnxValue | None]) -> None:
     given = len(inputs)
     if given < translation.min_inputs or (translation.max_inputs is not None and given > translation.max_inputs):
-        raise OpError(f"it has {_counted(given)}, expected {_expected(translation)}")
+        raise OpError(f"it has {counted(given, 'input')}, expected {_expected(translation)}")
     if any(value is None and required for value, required in zip_longest(inputs, translation.required_inputs[:given], fillvalue=True)):
         raise OpError("a required input is missing")
 
 
-def _counted(inputs: int) -> str:
-    return "1 input" if inputs == 1 else f"{inputs} inputs"
-
-
 def _expected(translation: Translation) -> str:
-    fewest, most = translation.min_inputs, translation.max_inputs
-    if most is None:
-        return f"at least {fewest}"
-    return str(fewest) if fewest == most else f"{fewest} to {most}"
+    minimum, maximum = translation.min_inputs, translation.max_inputs
+    if maximum is None:
+        return f"at least {minimum}"
+    return str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
 
 
 # Attributes without an effect on the result.

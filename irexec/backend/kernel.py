@@ -80,7 +80,7 @@ class Task:
         return sum(fact.known_nbytes for fact in self.outputs)
 
     def has_input(self, index: int) -> bool:
-        """Whether the input is there."""
+        """Whether the input is present."""
         return index < len(self.inputs) and self.inputs[index].element is not None
 
 

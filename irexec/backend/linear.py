@@ -82,9 +82,9 @@ class Geometry:
 
 def merges(axes: Sequence[int], shape: Sequence[int], order: Order | None) -> bool:
     """Whether the axes are one axis of a view of an array of that order."""
-    places = [axis for axis in (order or range(len(shape))) if shape[axis] != 1]
+    present = [axis for axis in (order or range(len(shape))) if shape[axis] != 1]
     wanted = [axis for axis in axes if shape[axis] != 1]
-    return not wanted or any(places[i : i + len(wanted)] == wanted for i in range(len(places)))
+    return not wanted or any(present[i : i + len(wanted)] == wanted for i in range(len(present)))
 
 
 def _innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int:

@@ -190,12 +190,12 @@ def _show_divergence(first: Divergence, found: Comparison) -> None:
 
 def _show_between(first: Divergence) -> None:
     """The layers in front that are not compared: what differs in them, and the names of the others."""
-    told = [suspect for suspect in first.between if _differences(suspect)]
-    for suspect in told[:_NAMES]:
+    described = [suspect for suspect in first.between if _differences(suspect)]
+    for suspect in described[:_NAMES]:
         _say(f"in front of it, and not compared: {suspect.layer}", "  ")
         for text in _differences(suspect):
             _say(text, "    ")
-    others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in told[:_NAMES]]
+    others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in described[:_NAMES]]
     if others:
         _say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
 

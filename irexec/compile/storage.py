@@ -1,4 +1,4 @@
-"""Where each value of a planned graph is held: in the arena, as a view of what is there, or in memory of its own."""
+"""Where each value of a planned graph is held: in the arena, as a view of another value, or in memory of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markup and text, told apart by their types: a ``str`` is text and is escaped, an ``Html`` is markup and is kept."""
+"""Markup and text, distinguished by their types: a ``str`` is text and is escaped, an ``Html`` is markup and is kept."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def page(title: str, *content: Content, style_sheet: str = "", script: str = "")
         title: of the window.
         content: of the body.
         style_sheet: CSS after that of every page.
-        script: JavaScript that runs when all of the page is there.
+        script: JavaScript that runs when the page is complete.
     """
     css = Html(style("base") + style("page") + style_sheet)
     head = element(

@@ -60,7 +60,7 @@ class RayActors:
         self.count = count or int(self._ray.cluster_resources().get("CPU", 1))
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is there.
+        """Do the tasks, and give each result as soon as it is ready.
 
         Raises:
             ModelError, InputError: a part cannot be written.

@@ -1,7 +1,7 @@
 """XML that is not trusted, parsed in one pass: time linear in the file, and memory for one layer at a time.
 
 lxml reports what it parses as events, so that no tree is built. Document types are refused where they start, and with them
-every entity; nothing is ever fetched. The parser is told the encoding, the depth of elements is limited, and lines are exact
+every entity; nothing is ever fetched. The parser is given the encoding, the depth of elements is limited, and lines are exact
 however long the file is, which libxml2's own 16 bits are not. Prefixes of names have no meaning, as in OpenVINO's own reader:
 names are as they are written.
 """

@@ -46,8 +46,8 @@ class Finding(Record):
         return ", ".join(part for part in (file, line, layer) if part)
 
     def __repr__(self) -> str:
-        place = self.at()
-        return f"<Finding {self.code} {self.severity}{f', {place}' if place else ''}: {self.message}>"
+        where = self.at()
+        return f"<Finding {self.code} {self.severity}{f', {where}' if where else ''}: {self.message}>"
 
     def _repr_html_(self) -> str:
         return display(None, findings_table([self]))

@@ -103,8 +103,8 @@ def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, cr
 
 
 def _cropped(size: Size, crop: int) -> Size:
-    most = high(size)
-    check(most is None or most >= crop, f"crops of {crop} leave nothing of {size}")
+    maximum = high(size)
+    check(maximum is None or maximum >= crop, f"crops of {crop} leave nothing of {size}")
     return at_least(size - crop, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a run tells of its steps while it goes on."""
+"""Observation of a run: its steps, reported while it goes on."""
 
 from __future__ import annotations
 

@@ -56,9 +56,9 @@ def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Time
 
 
 def followed(run_once: Callable[[Observer], None], runs: int, progress: Callable[[float], object]) -> Callable[[Observer], None]:
-    """``run_once`` that tells after each run what part it is of all, those of the warm-up included.
+    """``run_once`` that reports progress after each run, those of the warm-up included.
 
-    It is told before the next run begins, and so is not measured with the steps.
+    It is reported before the next run begins, so that it is not measured with the steps.
     """
 
     def run(observer: Observer) -> None:

@@ -11,12 +11,12 @@ from irexec.runtime.execute import Observer
 RunProgress = Callable[[float], object]
 """Called after each step of a run with the part of the run, of 1, that it is estimated to take."""
 
-# Nanoseconds: the least that a step takes, and a byte of a result that a reference kernel computes.
+# Nanoseconds: the minimum time of a step, and a byte of a result that a reference kernel computes.
 _STEP, _BYTE = 1e4, 1.0
 
 
 def progress_observer(plan: Plan, progress: RunProgress) -> Observer:
-    """An observer of one run that tells how far it is."""
+    """An observer that reports the progress of one run."""
     estimates = list(map(_estimate, plan.steps))
     parts = iter([estimate / sum(estimates) for estimate in estimates])
 

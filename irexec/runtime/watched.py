@@ -37,7 +37,7 @@ def watched_values(
         inputs, timeout: as for ``CompiledModel.run``.
         values: of the graph itself.
         progress: as for ``CompiledModel.values``.
-        watcher: is told of every layer; ``step.node`` is one of ``compiled.model``. What it raises ends the run.
+        watcher: is called after every layer; ``step.node`` is one of ``compiled.model``. What it raises ends the run.
 
     Raises:
         InputError: a value is not of this graph, or the inputs are wrong.

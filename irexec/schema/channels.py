@@ -8,7 +8,7 @@ from irexec.ir.facts import Fact
 
 
 def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
-    """The number of groups as far as the channels of the data tell, each group taking ``inputs`` of them.
+    """The number of groups as far as it follows from the channels of the data, each group taking ``inputs`` of them.
 
     Raises:
         OpError: the channels do not divide into groups of ``inputs``.

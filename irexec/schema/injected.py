@@ -30,7 +30,7 @@ class Variables(MutableMapping[str, np.ndarray]):
 
 
 class ElementTypes(tuple[Element | None, ...]):
-    """The element types of the inputs: an annotation where carriers do not tell enough (bf16 and f32 share one)."""
+    """The element types of the inputs: an annotation where carriers are ambiguous (bf16 and f32 share one)."""
 
 
 INJECTED = (Runner, Variables, Constant, ElementTypes)

@@ -33,7 +33,7 @@ NEWEST_OPSET = 17
 
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
 loader = Loader()
-"""Imports the families of operations, which irexec.ops tells it, when the first operation is looked up."""
+"""Imports the families of operations, which irexec.ops registers, when the first operation is looked up."""
 
 
 def op(type: str, since: int | str, **flags: Any) -> Callable[[Callable[..., Any]], OpDef]:

@@ -142,5 +142,5 @@ def main(text: str) -> None:
 
 
 def failure(error: Exception) -> dict[str, str]:
-    """The document that tells of an error."""
+    """The document that reports an error."""
     return {"error": type(error).__name__, "message": str(error)}

@@ -137,8 +137,8 @@ def _histogram(blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str,
         kind = block.dtype.kind
         finite = block if kind in "iub" else block[np.isfinite(block)] if kind == "f" else block[:0]
         if finite.size:
-            least, most = finite.min().item(), finite.max().item()
-            low, high = (least, most) if low is None or high is None else (min(low, least), max(high, most))
+            lowest, highest = finite.min().item(), finite.max().item()
+            low, high = (lowest, highest) if low is None or high is None else (min(low, lowest), max(high, highest))
     found = moments.statistics()
     if low is None or high is None:
         return Histogram(name, element, shape, (), (), None, False, found)

@@ -127,7 +127,7 @@ def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing is written to stderr in the block: libtiff prints what it objects to, and there is no way to tell it not to."""
+    """Nothing is written to stderr in the block: libtiff prints what it objects to, and that cannot be turned off."""
     try:
         kept = os.dup(_STDERR)
     except OSError:

@@ -112,7 +112,7 @@ def input_arrays(
 def sample_inputs(
     sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify, memory: MemoryLimit | None = None
 ) -> dict[str, np.ndarray]:
-    """The inputs that the sources give; random ones, of which ``notify`` is told, without any source."""
+    """The inputs that the sources give; without any source random ones, which ``notify`` reports."""
     if ports and not sources:
         notify(f"inputs are random, with seed {seed}; -i gives others")
         sources = [InputSource(None, "random")]

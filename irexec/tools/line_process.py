@@ -109,7 +109,7 @@ class LineProcess:
 
 
 def said_by_engine(message: str) -> str:
-    """What an engine says in one line, without the places in its own source that OpenVINO writes before it."""
+    """What an engine says in one line, without the locations in its own source that OpenVINO writes before it."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]
     return " ".join(said or lines)

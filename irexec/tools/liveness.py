@@ -25,7 +25,7 @@ class LiveTensor(Record):
         fact: element type and shape, as text.
         bytes: as it is held in memory; None if type or shape are not known.
         first, last: the indices of the layers, in the order in which they run, that give it and that read it last. What outlives the
-            run is there until the last layer; what a loop passes to its next iteration is there from the first, 0.
+            run is held until the last layer; what a loop passes to its next iteration is held from the first, 0.
     """
 
     name: str

@@ -151,8 +151,8 @@ def _static(size: Size, symbol: str | None, sizes: _Range, rng: np.random.Genera
         return size
     if symbol is not None and symbol in drawn:
         return drawn[symbol]
-    least, most, divisor = sizes
-    value = max(low(size), int(rng.integers(least // divisor, most // divisor + 1)) * divisor)
+    minimum, maximum, divisor = sizes
+    value = max(low(size), int(rng.integers(minimum // divisor, maximum // divisor + 1)) * divisor)
     top = high(size)
     value = value if top is None else min(value, top)
     if symbol is not None:

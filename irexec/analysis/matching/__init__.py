@@ -17,7 +17,7 @@ The rules, in their order. Each step pairs only layers that are not paired yet a
    (up, down), but for constants; (surroundings, names of the layer and its neighbours); the contents of a constant of more than
    eight elements, or of a layer and such constants that it reads; surroundings, unless the names are those of other layers; the
    names of the layer and its neighbours. So structure outweighs a name where it is certain (two layers that swapped their names are
-   two renames, not four changed edges), and the name decides between layers that structure cannot tell apart.
+   two renames, not four changed edges), and the name decides between layers that structure does not distinguish.
 2. Neighbours of pairs, best first: a candidate scores for equal names, equal attributes, and for every edge to a pair at the same
    ports; it loses for every edge that leads elsewhere, and where the other side has an unpaired layer of its name. So a layer that
    was renamed and has one attribute changed is found between its neighbours, a constant at its consumer whatever its values, and what
@@ -28,7 +28,7 @@ The rules, in their order. Each step pairs only layers that are not paired yet a
    several changes in a row. Then step 2 again, with less required.
 5. Parameters and Results that are still left are paired by their position, if both graphs have as many. A constant that is read through
    layers that only one side has (Convert, or Subtract and Multiply that decompress it) is paired with the constant that its
-   consumer read, if it has as many elements. A layer in the same place as one of another type is paired with it.
+   consumer read, if it has as many elements. A layer between the same neighbours as one of another type is paired with it.
 
 Bodies of paired layers are matched the same way, each with its namesake.
 """

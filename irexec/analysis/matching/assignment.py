@@ -36,7 +36,7 @@ class Assignment:
         self.to_b, self.to_a = [-1] * len(a.nodes), [-1] * len(b.nodes)
         self.reasons = [""] * len(a.nodes)
         self.fresh: list[tuple[int, int]] = []
-        self._named_a, self._named_b = _places(keys_a.name), _places(keys_b.name)
+        self._named_a, self._named_b = _by_key(keys_a.name), _by_key(keys_b.name)
         self._position_a, self._position_b = _positions(a), _positions(b)
 
     def add(self, i: int, j: int, reason: str) -> None:
@@ -139,13 +139,13 @@ def _unique(keys: Sequence[int], partners: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def _places(keys: Sequence[int]) -> dict[int, list[int]]:
+def _by_key(keys: Sequence[int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for i, key in enumerate(keys):
-        places = found.setdefault(key, [])
+        positions = found.setdefault(key, [])
         # Many layers of one name say nothing; to look at a few is enough.
-        if len(places) < 4:
-            places.append(i)
+        if len(positions) < 4:
+            positions.append(i)
     return found
 
 

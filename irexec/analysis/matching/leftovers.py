@@ -1,4 +1,4 @@
-"""The last steps: constants that are read through other layers, and layers in the place of one of another type."""
+"""The last steps: constants that are read through other layers, and layers that replace one of another type."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def pair_in_place(state: Assignment) -> None:
             continue
         for _, _, j in state.b.uses[state.to_b[source[0]]]:
             if state.to_a[j] < 0 and state.b.uses[j] and state.edges(i, j) == 1.0:
-                state.add(i, j, "place")
+                state.add(i, j, "neighbours")
                 break

@@ -76,13 +76,13 @@ def _namesakes(state: Assignment) -> list[tuple[int, int]]:
     """Unpaired layers whose name, or tensor names, one unpaired layer of each side has."""
     found = []
     for keys_a, keys_b in ((state.keys_a.name, state.keys_b.name), (state.keys_a.tensors, state.keys_b.tensors)):
-        places: dict[int, int] = {}
+        positions: dict[int, int] = {}
         for j in state.open_b():
-            places[keys_b[j]] = -1 if keys_b[j] in places else j
+            positions[keys_b[j]] = -1 if keys_b[j] in positions else j
         seen: dict[int, int] = {}
         for i in state.open_a():
             seen[keys_a[i]] = -1 if keys_a[i] in seen else i
-        found += [(i, places[key]) for key, i in seen.items() if key != NO_KEY and i >= 0 and places.get(key, -1) >= 0]
+        found += [(i, positions[key]) for key, i in seen.items() if key != NO_KEY and i >= 0 and positions.get(key, -1) >= 0]
     return found
 
 

@@ -52,12 +52,12 @@ class Layer:
         return self.node.attributes.get(name)
 
     def input(self, index: int) -> Fact:
-        """What is known of an input; nothing of one that is not there."""
+        """What is known of an input; nothing of one that is absent."""
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         return UNKNOWN if value is None else self.inference.facts.get(value, UNKNOWN)
 
     def has(self, index: int) -> bool:
-        """Whether an input is there."""
+        """Whether an input is present."""
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def element(self, index: int = 0) -> str:

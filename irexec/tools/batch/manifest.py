@@ -1,7 +1,7 @@
 """What a job has done so far, in an SQLite file beside its output.
 
 Tables: ``job`` (key, value): the SHA-256 of the model and what decides the results. ``items``: each item's name, state ("waiting",
-"done" or "failed"), error, and place in the output: the number of the part and the row in it.
+"done" or "failed"), error, and position in the output: the number of the part and the row in it.
 """
 
 from __future__ import annotations

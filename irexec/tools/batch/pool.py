@@ -111,7 +111,7 @@ class Processes:
         self._deaths: Counter[tuple[int, int, int]] = Counter()
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is there.
+        """Do the tasks, and give each result as soon as it is ready.
 
         A part whose process died is done again. If it dies a second time in the same batch, the items of that are run one by one, and the
         item of which it dies then is an error.

@@ -110,7 +110,7 @@ class Engine(Protocol):
     count: int
 
     def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
-        """Do the tasks, and give each result as soon as it is there; ``advance`` takes the items that parts under way have done."""
+        """Do the tasks, and give each result as soon as it is ready; ``advance`` takes the items that parts under way have done."""
 
 
 MakeEngine = Callable[[Job, int | None], Engine]
@@ -209,7 +209,7 @@ class Output:
         """The manifest, with the folder made. A new job that an error ends before a part is done leaves neither.
 
         Raises:
-            InputError: something is there already, and it is not a job to resume.
+            InputError: the output exists, and is not a job to resume.
             ModelError: nothing can be written there.
         """
         if not resume and (self.manifest.exists() or (os.path.lexists(self._path) and not _is_empty_folder(self._path))):
@@ -319,7 +319,7 @@ class _Run:
         return bool(failures)
 
     def _present(self, finished: set[int]) -> set[int]:
-        """The parts whose files are there; one that was deleted is done again."""
+        """The parts whose files exist; one that was deleted is done again."""
         missing = {number for number in finished if not self._output.part(number).exists()}
         if missing:
             self._manifest.forget(missing)

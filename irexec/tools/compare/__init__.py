@@ -1,4 +1,4 @@
-"""Where two models part: tensor by tensor, with the first layer that differs."""
+"""Where two models diverge: tensor by tensor, with the first layer that differs."""
 
 from irexec.tools.compare.comparison import Comparison, Divergence, InputRow, Layer, Suspect, TensorRow, Uncompared
 from irexec.tools.compare.options import CompareOptions

@@ -136,7 +136,7 @@ def _matters(found: Found, first: Found) -> bool:
 
 
 def _begin(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> Layer | None:
-    """Where values begin to differ, within the tolerance, on the way to the first that is not; None if that is there."""
+    """Where values begin to differ, within the tolerance, on the way to the first that is not; None if that is the first divergence."""
     current = first
     seen = {first.value}
     while True:

@@ -42,7 +42,7 @@ class Isolated:
         self._facts = infer_shapes(b.model, tolerant=True).facts
 
     def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
-        """The tensors of layers that can be run alone; of the others is told why not."""
+        """The tensors of layers that can be run alone; for the others, why not."""
         found = []
         for pair in tensors:
             nodes, cuts = self._part(pair.b.node)

@@ -30,27 +30,27 @@ class Found:
 
     Attributes:
         row, value: these.
-        places: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
+        positions: the positions of the layers whose bodies it is in, from the outermost on, and of its own layer.
         path: of the bodies.
     """
 
     row: TensorRow
     value: Value
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     path: str = ""
 
     @property
     def position(self) -> tuple[int, ...]:
         """What sorts rows as B computes them, those of a body in front of the layer that has it."""
-        *outer, own = self.places
-        return (*(part for place in outer for part in (place, -1)), own, self.value.index)
+        *outer, own = self.positions
+        return (*(part for position in outer for part in (position, -1)), own, self.value.index)
 
     @property
     def order(self) -> tuple[int, ...]:
         """What sorts rows by the time at which their difference comes to be: by run, and in a loop by iteration."""
-        *outer, own = self.places
+        *outer, own = self.positions
         iterations = (*self.row.iteration, *([0] * len(outer)))
-        inside = (part for place, iteration in zip(outer, iterations, strict=False) for part in (place, -1, iteration))
+        inside = (part for position, iteration in zip(outer, iterations, strict=False) for part in (position, -1, iteration))
         return (self.row.run, *inside, own, self.value.index)
 
 
@@ -97,13 +97,13 @@ class Rows:
                 break
         if not found:
             return False
-        place, agreement = worst([one[2] for one in found])
-        run, index, _, array = found[place]
+        chosen, agreement = worst([one[2] for one in found])
+        run, index, _, array = found[chosen]
         loops = tuple(i for i, (node, _) in zip(index, pair.b.levels, strict=True) if len(node.bodies) == 1)
         a_layer, b_layer = layer(pair.a.value, pair.a.path), layer(pair.b.value, pair.b.path)
         row = TensorRow(a_layer, b_layer, pair.how, type_name(array), array.shape, agreement, run + 1, loops)
-        places = (*(self._position[node] for node, _ in pair.b.levels), self._position[pair.b.value.node])
-        self.found.append(Found(row, pair.b.value, places, pair.b.path))
+        positions = (*(self._position[node] for node, _ in pair.b.levels), self._position[pair.b.value.node])
+        self.found.append(Found(row, pair.b.value, positions, pair.b.path))
         return True
 
     def _agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:

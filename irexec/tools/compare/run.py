@@ -287,8 +287,8 @@ class _Comparing:
         """Values of A; nothing where A is recorded."""
         if self.run_a is None:
             return Observed()
-        place = {node: i for i, node in enumerate(self.a.order)} if isinstance(self.a, ModelSide) else {}
-        return observe(self.run_a, self.inputs.a, sorted(set(values), key=lambda value: (place.get(value.node, -1), value.index)))
+        position = {node: i for i, node in enumerate(self.a.order)} if isinstance(self.a, ModelSide) else {}
+        return observe(self.run_a, self.inputs.a, sorted(set(values), key=lambda value: (position.get(value.node, -1), value.index)))
 
     def arrays_of_a(self, pair: TensorPair, of_a: Observed) -> Sequence[np.ndarray] | str:
         """The arrays of A for each run, or why there are none."""

@@ -12,7 +12,7 @@ from irexec.ir.graph import Node
 KINDS = {
     "added": "layers that only B has",
     "removed": "layers that only A has",
-    "type": "a layer in the place of one of another type",
+    "type": "a layer replaced by one of another type",
     "names": "names of layers and graphs",
     "tensor-names": "names of tensors",
     "versions": "versions of operations and of the IR",
@@ -85,7 +85,7 @@ class Change(Record):
     Attributes:
         kind: one of ``KINDS``.
         what: what of the layer or model: "output 0", "input 1", the name of an attribute.
-        a, b: how it is in each; None where it is not there.
+        a, b: its value in each; None if that one does not have it.
         values: for a constant.
     """
 
@@ -130,7 +130,7 @@ class LayerDiff(Record):
 
     @property
     def layer(self) -> LayerRef:
-        """The layer in A, if it is there, else in B."""
+        """The layer in A or, if it was added, in B."""
         found = self.a or self.b
         assert found is not None
         return found

@@ -117,9 +117,9 @@ class _Marks:
             name = finding.layer_name or ""
             id = -1 if finding.layer_id is None else finding.layer_id
             # A finding at a port has the line of that.
-            places = by_place.get((id, name, finding.line)) or by_name.get((id, name), [])
-            if places:
-                self.findings[places[0]].append(finding)
+            items = by_place.get((id, name, finding.line)) or by_name.get((id, name), [])
+            if items:
+                self.findings[items[0]].append(finding)
             else:
                 self._lost.append(finding)
         self.times = {} if profile is None else _times(content, profile)

@@ -20,7 +20,7 @@ from irexec.tools.graph.layout import lay_out
 from irexec.tools.weights import WeightLine
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200
-"""Characters of names and of attributes, and how many tensor names or layers are listed in one place."""
+"""Characters of names and of attributes, and how many tensor names or layers are listed at once."""
 
 
 def graph_page(drawing: Drawing) -> str:

@@ -22,7 +22,7 @@ def width(text: str, size: float) -> float:
 
 
 def fitted(text: str, size: float, space: float) -> str:
-    """The text, one visible line; where it is wider than ``space`` its end, which tells more, and with "/" in it nothing else."""
+    """The text, one visible line; where it is wider than ``space`` its end, which says more, and with "/" in it nothing else."""
     text = visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}{text[-_LONGEST // 2 :]}")
     if width(text, size) <= space:
         return text

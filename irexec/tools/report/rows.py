@@ -35,10 +35,10 @@ class Index:
     @staticmethod
     def of(nodes: Sequence[Node]) -> Index:
         """The rows of layers in their order."""
-        places: dict[tuple[int | None, str | None], int] = {}
+        positions: dict[tuple[int | None, str | None], int] = {}
         for number, node in enumerate(nodes):
-            places.setdefault((node.id, node.name), number)
-        return Index({node: number for number, node in enumerate(nodes)}, places)
+            positions.setdefault((node.id, node.name), number)
+        return Index({node: number for number, node in enumerate(nodes)}, positions)
 
     def link(self, node: Node, text: str) -> Content:
         """The text as a link to a layer's row."""

@@ -22,7 +22,7 @@ class TooManyRequestsError(IrexecError):
 class Batcher:
     """Runs the requests of one model.
 
-    A request waits until ``max_batch`` items of the same shapes and types are there, or ``max_delay`` has passed, and for a free
+    A request waits until ``max_batch`` items of the same shapes and types have arrived, or ``max_delay`` has passed, and for a free
     process to run them; others join it until then. It belongs to one event loop.
 
     Args:
@@ -140,11 +140,11 @@ class _Queue:
         self.items = 0
         self.full = asyncio.Event()
 
-    def take(self, most: int) -> list[_Request]:
+    def take(self, limit: int) -> list[_Request]:
         """The first requests, of at most so many items together, but at least one."""
         taken = [self.requests.popleft()]
         items = taken[0].items
-        while self.requests and items + self.requests[0].items <= most:
+        while self.requests and items + self.requests[0].items <= limit:
             items += self.requests[0].items
             taken.append(self.requests.popleft())
         self.items -= items

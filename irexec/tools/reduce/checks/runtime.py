@@ -131,7 +131,7 @@ _NAMED = (
 
 
 def essence(message: str) -> str:
-    """What an error says, without names, places and values: equal for the same error about other layers and shapes."""
+    """What an error says, without names, locations and values: equal for the same error about other layers and shapes."""
     for pattern in _NAMED:
         message = re.sub(pattern, "_", message)
     return re.sub(r"[\s_]+", " ", message).strip()[:300]
