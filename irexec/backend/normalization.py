@@ -87,7 +87,7 @@ def _normalize_l2_1(task: Task) -> list[Kernel]:
 
 
 def _axes(task: Task) -> Collection[int]:
-    """The axes that the second input names; none if it is no constant."""
+    """The axes that the second input names; none if it is not a constant."""
     known = None if task.constants[1] is None else task.constants[1].small(_AXES_LIMIT)
     return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
 

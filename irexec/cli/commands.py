@@ -17,7 +17,7 @@ COMMANDS = {
     "batch": "Run a model over many images or arrays, on all cores; resumes.",
     "profile": "Show where the time of a model goes.",
     "bench": "Measure how fast a model runs.",
-    "compare": "Find where two models part, or one model in two runtimes.",
+    "compare": "Find where two models diverge, or one model in two runtimes.",
     "serve": "Answer requests to models, over HTTP and gRPC.",
     "convert": "Convert an ONNX model to IR.",
     "graph": "Draw a model as an image, a page or text.",

@@ -74,7 +74,7 @@ def _runtime_option(side: str) -> Callable[[Any], Any]:
 @click.option("--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.")
 @click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
 @click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
-@click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B, likewise.")
+@click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it.")
 @threads_option("How many threads each runtime uses; default: its own.")
 @max_memory_option()
 @timeout_option("Stop a run that takes longer; exit code 124.")
@@ -83,7 +83,7 @@ def compare(
     a: str, b: str | None, inputs: tuple[str, ...], shapes: tuple[ShapeOptions, ...], metric: Metric | None, shows_all: bool,
     as_json: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Find where two models part: every tensor of B against the same tensor of A, and the first layer that differs.
+    """Find where two models diverge: every tensor of B against the same tensor of A, and the first layer that differs.
 
     \b
     irexec compare model.xml damaged.xml

@@ -1,7 +1,7 @@
 """Shell completion: files, tensors and layers of the model on the command line, operations and finding codes.
 
 It answers from the words alone, without importing a command, which would take longer than a user waits for a key. Only options of
-which nothing is said here are asked of the commands themselves. An error is no answer, and never a text on the terminal.
+which nothing is said here are asked of the commands themselves. An error gives no candidates, and never prints a text.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Kinds(click.ParamType):
 @click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
 @click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
 @click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare.")
-@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance, likewise.")
+@click.option("--atol", type=click.FloatRange(0), help="Absolute tolerance of --against; default: as for irexec compare.")
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="[NAME=]SOURCE", help="As for irexec infer; may be repeated. Default: random."
 )

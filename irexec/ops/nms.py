@@ -93,7 +93,7 @@ class Thresholds:
 
     @staticmethod
     def of(boxes: np.ndarray, max_boxes: np.ndarray | None, *values: np.ndarray | None) -> Thresholds:
-        """From inputs of one element each; 0 where one is absent. A negative maximum is no limit."""
+        """From inputs of one element each; 0 where one is absent. A negative maximum does not limit."""
         limit = 0 if max_boxes is None else integer(max_boxes, "max_output_boxes_per_class")
         iou, score, sigma, *_ = (*(_scalar(x, name) for x, name in zip(values, _THRESHOLDS, strict=False)), 0.0)
         return Thresholds(boxes.shape[1] if limit < 0 else min(limit, boxes.shape[1]), np.float32(iou), np.float32(score), sigma)
@@ -167,7 +167,7 @@ def non_max_suppression_1(
     OpenVINO runs it; its shape inference and the specification have a static shape, padded with -1 (and, before version 4, too small
     for more than one batch). A box is a candidate if its score is above the threshold (implementations; the specification's prose
     says: not below), and is dropped if an overlap is above ``iou_threshold`` (specification and reference; the CPU plugin: or
-    equal, so that at 0 it keeps one box of each class). A negative maximum is no limit. Source: NonMaxSuppression-1.
+    equal, so that at 0 it keeps one box of each class). A negative maximum does not limit. Source: NonMaxSuppression-1.
     """
     return _suppress(boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes)[0]
 

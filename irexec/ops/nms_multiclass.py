@@ -23,7 +23,7 @@ from irexec.schema.registry import op
 from irexec.schema.sizes import sizes_of
 
 Sort = Literal["none", "score", "classid", "class"]
-# A number of boxes or a class index; -1 is no limit, or no class.
+# A number of boxes or a class index; -1 stands for no limit, or no class.
 OrMinusOne = Annotated[int, AtLeast(-1)]
 # Of each box selected in an image: class, index among the image's boxes, score.
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -82,7 +82,7 @@ class MulticlassNmsAttributes(SelectionAttributes):
 
 
 def _limit(count: int) -> int | None:
-    """A number of boxes as the end of a slice: None for -1, which is no limit."""
+    """A number of boxes as the end of a slice: None for -1, which does not limit."""
     return None if count < 0 else count
 
 

@@ -82,7 +82,7 @@ def check_ranges_file(path: str, read: Mapping[str, str]) -> Ranges:
         read: the files that the run reads, with what they are.
 
     Raises:
-        InputError: it is no .json, a file that the run reads, or one that something else has written.
+        InputError: it is not a .json, a file that the run reads, or one that something else has written.
     """
     if not path.lower().endswith(".json"):
         raise InputError(f"--record-range {path}: ranges are written to a .json")

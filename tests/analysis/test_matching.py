@@ -230,7 +230,7 @@ def test_a_layer_of_another_type_in_the_same_place() -> None:
     node.type, node.name = "Sigmoid", "sigmoid"
     matching = match_graphs(model, changed)
     assert _wrong(matching, origin) == []
-    assert [pair.reason for pair in matching.pairs if pair.b is node] == ["neighbours"]
+    assert [pair.reason for pair in matching.pairs if pair.b is node] == ["replaced"]
 
 
 def test_unrelated_graphs_have_little_in_common() -> None:

@@ -34,7 +34,7 @@ def use_dashes(app: Any, doctree: Any, name: str) -> None:
 
 
 def keep_stars(app: Any, context: Any, lines: list[str]) -> None:
-    """The help of a command is text: a pattern of files, such as ``*.png``, is no emphasis."""
+    """The help of a command is text: a pattern of files, such as ``*.png``, is not emphasis."""
     lines[:] = [line.replace("*", r"\*") for line in lines]
 
 

@@ -55,5 +55,5 @@ def pair_in_place(state: Assignment) -> None:
             continue
         for _, _, j in state.b.uses[state.to_b[source[0]]]:
             if state.to_a[j] < 0 and state.b.uses[j] and state.edges(i, j) == 1.0:
-                state.add(i, j, "neighbours")
+                state.add(i, j, "replaced")
                 break

@@ -15,7 +15,7 @@ class Pair:
     Attributes:
         a, b: the layers.
         reason: why they are paired: "name and structure", "structure", "name", "contents", "neighbours", "order", "through" (a constant
-            that is read through layers which only one graph has) or "neighbours" (of another type, between the same neighbours).
+            that is read through layers which only one graph has) or "replaced" (of another type, between the same neighbours).
     """
 
     a: Node
