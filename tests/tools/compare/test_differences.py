@@ -1,0 +1,171 @@
+"""compare: the first layer that differs, whatever differs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import irexec
+from irexec import Builder, Model
+from irexec.tools.compare import CompareOptions, compare
+from tests.tools.compare.models import W1, W2, chain, changed
+
+
+def test_a_weight() -> None:
+    found = compare(chain(), chain(w2=changed(W2)))
+    assert found.first is not None
+    assert (found.first.row.b.name, found.first.row.b.type) == ("two", "MatMul")
+    assert found.first.inputs_agree is False
+    assert [(one.name, one.agrees) for one in found.first.suspect.inputs] == [("relu", True), ("w2", False)]
+    assert "6 of 36 values differ, the first at [0, 3]" in found.first.suspect.inputs[1].message
+    assert [row.agreement.agrees for row in found.rows] == [True, True, False, False]
+    assert [layer.name for layer in found.independent] == ["two"]
+    assert not found.agrees
+    assert [row.b.tensor for row in found.results] == ["soft"]
+
+
+def test_the_same() -> None:
+    found = compare(chain(), chain())
+    assert found.agrees and found.first is None and found.independent == ()
+    assert "4 tensors, all agree" in repr(found)
+
+
+def test_an_attribute_and_a_type() -> None:
+    other = chain()
+    next(node for node in other.nodes if node.name == "soft").attributes["axis"] = "0"
+    found = compare(chain(), other)
+    assert found.first is not None and found.first.row.b.name == "soft"
+    assert found.first.suspect.attributes == {"axis": ("1", "0")}
+    assert found.first.inputs_agree is True
+    found = compare(chain(), chain(relu="Abs"))
+    assert found.first is not None and found.first.row.b.name == "relu"
+    assert found.first.suspect.attributes == {"type": ("Relu", "Abs")}
+
+
+def test_names_do_not_matter() -> None:
+    found = compare(chain(), chain(w1=changed(W1), prefix="other/"))
+    assert found.first is not None
+    assert found.first.row.b.name == "other/one"
+    assert found.first.row.a is not None and found.first.row.a.name == "one"
+    assert len(found.rows) == 4
+
+
+def test_isolate() -> None:
+    wrong = chain(w1=changed(W1), w2=changed(W2))
+    found = compare(chain(), wrong)
+    assert [row.agreement.agrees for row in found.rows] == [False, False, False, False]
+    found = compare(chain(), wrong, options=CompareOptions(isolate=True))
+    assert [row.agreement.agrees for row in found.rows] == [False, True, False, True]
+    assert [layer.name for layer in found.independent] == ["one", "two"]
+    assert found.isolated and found.results == ()
+
+
+def test_a_difference_that_is_masked_is_seen_where_it_can_be() -> None:
+    """A Relu that gives 0 for both hides what is in front of it; the first product is compared itself, so it is named."""
+    bias = np.full((1, 6), -1000, np.float32)
+
+    def model(offset: float) -> Model:
+        builder = Builder("m")
+        y = builder.emit("Add", builder.parameter("f32", (4, 6), "x"), builder.constant(bias + offset, name="b"), name="add")
+        builder.result(builder.emit("Relu", y, name="relu"))
+        return builder.model()
+
+    found = compare(model(0), model(1))
+    assert found.first is not None and found.first.row.b.name == "add"
+    assert not found.agrees
+    assert "the results agree: the difference does not reach any of them" in found.notes
+
+
+def test_halves_against_singles() -> None:
+    def model(element: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        w = builder.constant(W1, element, name="w")
+        w = w if element == "f32" else builder.emit("Convert", w, destination_type="f32", name="converted")
+        builder.result(builder.emit("MatMul", x, w, name="y"))
+        return builder.model()
+
+    assert compare(model("f32"), model("f16")).agrees
+    assert not compare(model("f32"), model("f16"), options=CompareOptions(rtol=1e-5)).agrees
+
+
+def test_public_results_display() -> None:
+    found = compare(chain(), chain(w1=changed(W1)))
+    assert "first" in found._repr_html_()
+    assert isinstance(found, irexec.html.Record)
+
+
+def test_an_input_of_another_type_and_name() -> None:
+    def model(element: str, name: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter(element, (4, 6), name)
+        x = x if element == "f32" else builder.emit("Convert", x, destination_type="f32", name="wide")
+        builder.result(builder.emit("MatMul", x, builder.constant(W1, name="w"), name="y"))
+        return builder.model()
+
+    found = compare(model("f32", "x"), model("f16", "image"))
+    assert [row.b.name for row in found.rows] == ["y"]
+    assert found.inputs == {"image": (4, 6)}
+    assert found.rows[0].agreement.largest > 0
+
+
+def test_a_rewired_layer() -> None:
+    """The tensor that arrives is right by itself, and another one than in A."""
+
+    def model(swapped: bool) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        values = [builder.emit(kind, x, name=name) for kind, name in (("Exp", "one"), ("Sin", "two"), ("Cos", "three"))]
+        used = values[1] if swapped else values[0]
+        y = builder.emit("Subtract", used, values[2], name="y")
+        builder.result(builder.emit("Concat", y, *values, axis=1, name="all"))
+        return builder.model()
+
+    found = compare(model(False), model(True))
+    assert found.first is not None and found.first.row.b.name == "y"
+    assert found.first.suspect.inputs[0].message == "A reads 'one' here"
+    assert found.first.inputs_agree is False
+
+
+def test_nan_and_infinities_are_equal() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (3,), "x")
+        builder.result(builder.emit("Log", x, name="log"))
+        return builder.model()
+
+    x = np.array([-1, 0, 1], np.float32)
+    assert compare(model(), model(), {"x": x}, CompareOptions(a_runtime="reference")).agrees
+
+
+def test_where_values_begin_to_differ() -> None:
+    """A difference within the tolerance that a later layer makes larger."""
+
+    def model(offset: float) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4,), "x")
+        y = builder.emit("Add", x, np.float32(offset), name="begin")
+        y = builder.emit("Multiply", y, np.float32(1), name="pass")
+        y = builder.emit("Subtract", y, np.array([1, 2, 3, 4], np.float32), name="cancel")
+        builder.result(y)
+        return builder.model()
+
+    x = np.array([1, 2, 3, 4], np.float32) + np.float32(0.01)
+    found = compare(model(0), model(1e-5), {"x": x})
+    assert found.first is not None and found.first.row.b.name == "cancel"
+    assert found.first.begins is not None and found.first.begins.name == "begin"
+
+
+def test_a_quantised_model_is_compared_by_its_noise() -> None:
+    def model(levels: int | None) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        low, high = np.float32(0), np.float32(1)
+        y = x if levels is None else builder.emit("FakeQuantize", x, low, high, low, high, levels=levels, name="fq")
+        builder.result(builder.emit("MatMul", y, builder.constant(W1, name="w"), name="y"))
+        return builder.model()
+
+    found = compare(model(None), model(256))
+    assert found.agrees and found.tolerance == "SNR >= 20 dB"
+    found = compare(model(None), model(3))
+    assert found.first is not None and found.first.row.b.name == "y"
+    assert [suspect.layer.name for suspect in found.first.between] == ["fq"]

@@ -1,0 +1,146 @@
+"""compare: what is compared with what: maps, recorded tensors, parts, runs, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irexec import Builder, InputError, Model
+from irexec.tools.compare import CompareOptions, compare
+from tests.tools.compare.models import RNG, W1, W2, chain, changed
+
+
+def test_layers_of_one_side_are_listed_and_named_in_front() -> None:
+    def model(with_scale: float | None) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        y = x if with_scale is None else builder.emit("Multiply", x, np.float32(with_scale), name="scale")
+        builder.result(builder.emit("Sigmoid", builder.emit("Exp", y, name="exp"), name="out"))
+        return builder.model()
+
+    found = compare(model(None), model(2))
+    assert found.first is not None and found.first.row.b.name == "exp"
+    assert [suspect.layer.name for suspect in found.first.between] == ["scale"]
+    assert [(one.side, one.name, one.reason) for one in found.uncompared] == [("B", "scale", "only B has it")]
+    assert compare(model(None), model(1)).agrees
+
+
+def test_map() -> None:
+    def model(*names: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        values = [builder.emit("Multiply", x, np.float32(scale), name=name) for name, scale in zip(names, (2, 3), strict=True)]
+        builder.result(builder.emit("Concat", *values, axis=1, name="both"))
+        return builder.model()
+
+    found = compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "b"), ("b", "a"))))
+    assert [(row.a.name, row.b.name, row.how) for row in found.rows if row.a and row.how == "map"] == [("a", "b", "map"), ("b", "a", "map")]
+    assert found.agrees
+    with pytest.raises(InputError, match="there is no tensor or layer 'c'"):
+        compare(model("a", "b"), model("b", "a"), options=CompareOptions(maps=(("a", "c"),)))
+
+
+def test_state_over_runs() -> None:
+    def model(factor: float) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (2,), "x")
+        start = builder.constant(np.zeros(2, np.float32), name="start")
+        old = builder.emit("ReadValue", start, variable_id="s", variable_shape="2", variable_type="f32", name="old")
+        builder.result(builder.emit("Add", old, x, name="sum"))
+        kept = builder.emit("Multiply", x, np.float32(factor), name="kept")
+        builder.emit("Assign", kept, variable_id="s", name="assign")
+        return builder.model()
+
+    found = compare(model(1), model(2))
+    assert found.runs == 2
+    assert found.first is not None and (found.first.row.b.name, found.first.row.run) == ("kept", 1)
+    rows = {row.b.name: row for row in found.rows}
+    assert (rows["old"].agreement.agrees, rows["old"].run, rows["sum"].run) == (False, 2, 2)
+    assert [layer.name for layer in found.independent] == ["kept"]
+    assert compare(model(1), model(1)).agrees
+
+
+def test_random_layers_are_left_out() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4,), "x")
+        noise = builder.emit("RandomUniform", np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise")
+        builder.result(builder.emit("Add", builder.emit("Relu", x, name="relu"), noise, name="noisy"))
+        return builder.model()
+
+    found = compare(model(), model())
+    assert [row.b.name for row in found.rows] == ["relu"]
+    assert [(one.name, one.reason) for one in found.uncompared] == [
+        ("noise", "its values are random"), ("noisy", "it depends on 'noise', whose values are random"),
+    ]  # fmt: skip
+    assert found.agrees
+
+
+def test_recorded_tensors(tmp_path: Path) -> None:
+    model = chain()
+    x = RNG.standard_normal((4, 6)).astype(np.float32)
+    relu = np.maximum(x @ W1, 0)
+    np.savez(tmp_path / "t.npz", x=x, relu=relu, two=relu @ W2 + np.eye(4, 6), unknown=x)
+    found = compare(tmp_path / "t.npz", model)
+    assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("relu", True), ("two", False)]
+    assert [(one.side, one.name) for one in found.uncompared] == [("A", "unknown"), ("B", "one"), ("B", "soft")]
+    np.savez(tmp_path / "no_input.npz", relu=relu)
+    with pytest.raises(InputError, match="does not hold the inputs"):
+        compare(tmp_path / "no_input.npz", model)
+    np.savez(tmp_path / "other.npz", y=relu)
+    with pytest.raises(InputError, match=r"no tensor of .* has the name of a tensor or layer"):
+        compare(tmp_path / "other.npz", model)
+
+
+def test_a_part_is_fed_from_the_whole() -> None:
+    builder = Builder("part")
+    builder.result(builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two"))
+    part = builder.model()
+    found = compare(chain(), part, options=CompareOptions(inputs_of="A"))
+    assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("two", True)]
+    found = compare(part, chain(w2=changed(W2)), options=CompareOptions(inputs_of="B"))
+    assert found.first is not None and found.first.row.b.name == "two"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rtol": 1.0, "metric": "snr"}, "rtol and atol are for the metric max"),
+        ({"threshold": 1.0}, "a threshold is for the metrics rel, cosine and snr"),
+        ({"runs": 0}, "runs is 0, expected at least 1"),
+        ({"b_runtime": "tensorrt"}, "there is no runtime 'tensorrt'"),
+        ({"b_runtime": "onnx", "isolate": True}, "onnx runs whole .onnx files"),
+    ],
+)
+def test_what_is_wrong(options: dict[str, object], message: str) -> None:
+    pytest.importorskip("onnx")
+    with pytest.raises(InputError, match=message):
+        compare(chain(), chain(), options=CompareOptions(**options))
+
+
+def test_a_layer_that_cannot_be_run_is_left_out() -> None:
+    def model() -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (4, 6), "x")
+        good = builder.emit("Relu", x, name="good")
+        builder.result(builder.emit("Sigmoid", builder.emit("Softmax", good, axis=1, name="bad"), name="behind"))
+        made = builder.model()
+        next(node for node in made.nodes if node.name == "bad").attributes["axis"] = "7"
+        return made
+
+    found = compare(model(), model())
+    assert [row.b.name for row in found.rows] == ["good"]
+    assert [one.name for one in found.uncompared] == ["bad", "behind"]
+    assert "axis 7" in found.uncompared[0].reason
+    assert found.missing_results == ("behind",)
+    assert not found.agrees
+    assert found.uncompared[1].reason == "it depends on 'bad', which irexec does not run"
+
+
+def test_inputs_for_several_runs() -> None:
+    runs = [{"x": np.full((4, 6), value, np.float32)} for value in (1, 2, 3)]
+    assert compare(chain(), chain(), runs).runs == 3
+    with pytest.raises(InputError, match="inputs are given for 3 runs, and runs is 2"):
+        compare(chain(), chain(), runs, CompareOptions(runs=2))
