@@ -1,4 +1,4 @@
-"""irexec compare: what it prints, exit codes and wrong usage. What it finds is tested in tests/tools/test_compare.py."""
+"""irexec compare: what it prints, exit codes and wrong usage. What it finds is tested in tests/tools/compare."""
 
 from __future__ import annotations
 

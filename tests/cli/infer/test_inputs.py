@@ -1,0 +1,68 @@
+"""infer: inputs that are generated, read from standard input or from a pipe."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.dtypes.elements import F32
+from tests.cli.infer.running import CLASSIFIER, Capture, infer, values
+
+
+@pytest.mark.parametrize(("source", "expected"), [("zeros", 0), ("ones", 1)])
+def test_constant_inputs(source: str, expected: float, capsys: Capture) -> None:
+    (line,) = values(capsys, CLASSIFIER, "-i", source, "--tensor", "image")["outputs"]
+    assert (line["min"], line["max"], line["shape"]) == (expected, expected, [1, 1, 8, 8])
+
+
+def test_sizes_that_are_not_known_are_1_or_as_small_as_may_be(tmp_path: Path, capsys: Capture) -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter(F32, (irexec.Dim(), 3, irexec.Dim(2, 5)), "x")), "y")
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    out, err = infer(capsys, tmp_path / "m.xml", "-i", "random", "--json")
+    assert json.loads(out)["outputs"][0]["shape"] == [1, 3, 2]
+    assert err.startswith("note: input x: f32[?,3,2..5] gets the shape [1,3,2]: ") and err.count("\n") == 1
+    _, err = infer(capsys, tmp_path / "m.xml", "-i", "random", "--shape", "1,3,2")
+    assert err == ""
+
+
+def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("option", ["-", "image=-"])
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_arrays_come_from_standard_input(option: str, kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer, array = io.BytesIO(), np.full((1, 1, 8, 8), 0.5, np.float32)
+    np.save(buffer, array) if kind == "npy" else np.savez(buffer, image=array)
+    _stdin(monkeypatch, buffer.getvalue())
+    (line,) = values(capsys, CLASSIFIER, "-i", option, "--tensor", "image")["outputs"]
+    assert (line["min"], line["max"]) == (0.5, 0.5)
+
+
+def test_standard_input_that_is_no_array(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    _stdin(monkeypatch, b"hello")
+    assert "standard input: not a readable .npy" in infer(capsys, CLASSIFIER, "-i", "-", code=3)[1]
+    assert "-i - is given twice" in infer(capsys, CLASSIFIER, "-i", "-", "-i", "a=-", code=2)[1]
+
+
+def test_a_pipe_is_read_once(tmp_path: Path, capsys: Capture) -> None:
+    np.save(tmp_path / "x.npy", np.full((1, 1, 8, 8), 0.5, np.float32))
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "x.npy").read_bytes())
+    os.close(writing)
+    (line,) = values(capsys, CLASSIFIER, "-i", f"/dev/fd/{reading}", "--tensor", "image")["outputs"]
+    os.close(reading)
+    assert line["mean"] == 0.5
+
+
+def test_a_file_of_another_kind(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "v.mp4").write_bytes(b"\0\0\0\x20ftyp")
+    _, err = infer(capsys, CLASSIFIER, "-i", tmp_path / "v.mp4", code=3)
+    assert "not a readable .npy, .npz or image (.png, .jpg" in err
