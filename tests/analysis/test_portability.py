@@ -18,7 +18,7 @@ from irexec.ir.portability.releases import NEWEST, OPERATIONS, OPSETS, Release, 
 from irexec.ir.shape_text import parse_shape
 from irexec.schema.registry import definitions, opset_versions
 from irexec.tools.reduce import FindingCheck, reduce
-from tests.analysis.portability_rows import ROWS, Row
+from tests.analysis.portability import ROWS, Row
 from tests.support.one_operation import One, one_operation
 
 DATA = Path(__file__).parent.parent / "data" / "openvino"

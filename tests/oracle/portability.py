@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import OpError
-from tests.analysis.portability_rows import Row
+from tests.analysis.portability import Row
 from tests.support.laws import kernel, read_only
 from tests.support.one_operation import One, version_of
 

@@ -1,0 +1,222 @@
+"""Models that one implementation does not load or run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.analysis.portability.row import FIRST, FORWARD, LSTM, SQUARE, STATES, has, has_not, ints, lstm_inputs
+from tests.support.cases import random, typed
+
+_DECONV = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+has(
+    "IR951",
+    "one group",
+    "GroupConvolutionBackpropData",
+    1,
+    random("f32", 1, 3, 4, 4),
+    random("f32", 1, 3, 2, 3, 3),
+    parameters=FIRST,
+    **_DECONV,
+)
+has_not(
+    "IR951",
+    "two groups",
+    "GroupConvolutionBackpropData",
+    1,
+    random("f32", 1, 4, 4, 4),
+    random("f32", 2, 2, 2, 3, 3),
+    parameters=FIRST,
+    **_DECONV,
+)
+has_not(
+    "IR951",
+    "one channel",
+    "GroupConvolutionBackpropData",
+    1,
+    random("f32", 1, 1, 4, 4),
+    random("f32", 1, 1, 1, 3, 3),
+    parameters=FIRST,
+    **_DECONV,
+)
+
+_NEAREST = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+has("IR953", "version 4", "Interpolate", 4, random("f32", 1, 2, 3, 3), [6, 6], [2.0, 2.0], [-2, -1], parameters=FIRST, **_NEAREST)
+has("IR953", "version 11", "Interpolate", 11, random("f32", 1, 2, 3, 3), [6, 6], [-2, -1], parameters=FIRST, **_NEAREST)
+has_not("IR953", "version 11", "Interpolate", 11, random("f32", 1, 2, 3, 3), [6, 6], [2, 3], parameters=FIRST, **_NEAREST)
+
+for _name in ("Less", "Equal"):
+    has("IR954", "f32", _name, 1, random("f32", 3, 4, **SQUARE), random("f32", 3, **SQUARE), auto_broadcast="pdpd")
+for _name in ("Subtract", "Divide", "Mod"):
+    has("IR954", "f32", _name, 1, random("f32", 2, 3, 4, low=1, high=9), random("f32", 2, 1, low=1, high=3), auto_broadcast="pdpd")
+has_not("IR954", "Add", "Add", 1, random("f32", 2, 3, 4), random("f32", 2, 1), auto_broadcast="pdpd")
+has_not("IR954", "numpy", "Subtract", 1, random("f32", 2, 3, 4), random("f32", 4))
+
+_DEFORMABLE = (random("f32", 1, 2, 4, 4), random("f32", 1, 8, 3, 3), random("f32", 2, 2, 2, 2))
+_STEPS = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+has("IR955", "absent", "DeformableConvolution", 8, *_DEFORMABLE, parameters=(0, 1), **_STEPS)
+has_not("IR955", "given", "DeformableConvolution", 8, *_DEFORMABLE, parameters=(0, 1), group="1", deformable_group="1", **_STEPS)
+
+has("IR956", "absent", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **FORWARD)
+has_not("IR956", "given", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **LSTM)
+
+_DETECTION = {
+    "top_k": "10", "variance_encoded_in_target": "false", "keep_top_k": "5", "code_type": "caffe.PriorBoxParameter.CORNER", "share_location": "true",
+    "nms_threshold": "0.5", "confidence_threshold": "0.1", "decrease_label_id": "true", "normalized": "true", "input_height": "1", "input_width": "1",
+}  # fmt: skip
+_PRIORS = (random("f32", 1, 16), random("f32", 1, 12, low=0, high=1), random("f32", 1, 2, 16, low=0, high=1))
+has("IR957", "background 1", "DetectionOutput", 8, *_PRIORS, background_label_id="1", **_DETECTION)
+has_not("IR957", "background 0", "DetectionOutput", 8, *_PRIORS, background_label_id="0", **_DETECTION)
+
+_PROPOSALS = (
+    np.array([[10, 10, 1]], np.float32),
+    random("f32", 4, 4, 3, 4, low=0, high=9),
+    random("f32", 1, 12, 4, 4),
+    random("f32", 1, 3, 4, 4, low=0, high=1),
+)
+_GENERATE = {
+    "min_size": "1",
+    "nms_threshold": "0.7",
+    "pre_nms_count": "100",
+    "post_nms_count": "10",
+    "normalized": "true",
+    "roi_num_type": "i64",
+}
+has("IR958", "0.9", "GenerateProposals", 9, *_PROPOSALS, nms_eta="0.9", **_GENERATE)
+has_not("IR958", "1", "GenerateProposals", 9, *_PROPOSALS, nms_eta="1", **_GENERATE)
+
+has("IR959", "matrices", "GroupedMatMul", 17, random("f32", 2, 3, 4), random("f32", 2, 5, 4))
+has("IR959", "image", "RGBtoNV12", 17, random("u8", 1, 4, 4, 3, low=0, high=255))
+has("IR959", "image", "BGRtoNV12", 17, random("u8", 1, 4, 4, 3, low=0, high=255))
+has_not("IR959", "MatMul", "MatMul", 1, random("f32", 2, 3, 4), random("f32", 2, 4, 5))
+
+has("IR960", "any rank", "Relu", 1, random("f32", 2, 3), shapes={0: "..."})
+has_not("IR960", "any sizes", "Relu", 1, random("f32", 2, 3), shapes={0: "?,?"})
+
+has("IR961", "input", "ReduceLogicalAnd", 1, random("boolean", 2, 3), [1], keep_dims="true")
+has_not("IR961", "constant", "ReduceLogicalAnd", 1, random("boolean", 2, 3), [1], keep_dims="true", parameters=FIRST)
+
+has(
+    "IR962",
+    "no image",
+    "AvgPool",
+    1,
+    typed("f32", np.zeros((0, 1, 4, 4))),
+    strides="2,2",
+    pads_begin="0,0",
+    pads_end="0,0",
+    kernel="2,2",
+    exclude_pad="true",
+)
+has("IR962", "no image", "MaxPool", 1, typed("f32", np.zeros((0, 1, 4, 4))), strides="2,2", pads_begin="0,0", pads_end="0,0", kernel="2,2")
+has_not(
+    "IR962",
+    "one image",
+    "AvgPool",
+    1,
+    random("f32", 1, 1, 4, 4),
+    strides="2,2",
+    pads_begin="0,0",
+    pads_end="0,0",
+    kernel="2,2",
+    exclude_pad="true",
+)
+
+has("IR963", "RDFT", "RDFT", 9, random("f32", 2, 6), [1], [-1], parameters=FIRST)
+has("IR963", "IRDFT", "IRDFT", 9, random("f32", 2, 6, 2), [1], [-1], parameters=FIRST)
+has_not("IR963", "absent", "RDFT", 9, random("f32", 2, 6), [1], parameters=FIRST)
+
+has(
+    "IR964",
+    "unknown length",
+    "ConvolutionBackpropData",
+    1,
+    random("f32", 1, 3, 4, 4),
+    random("f32", 3, 2, 3, 3),
+    [8, 8],
+    parameters=(0, 2),
+    shapes={2: "?"},
+    **_DECONV,
+)
+has_not(
+    "IR964",
+    "known length",
+    "ConvolutionBackpropData",
+    1,
+    random("f32", 1, 3, 4, 4),
+    random("f32", 3, 2, 3, 3),
+    [8, 8],
+    parameters=(0, 2),
+    **_DECONV,
+)
+
+has("IR965", "empty", "EmbeddingBagOffsetsSum", 3, random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 4), parameters=FIRST)
+has_not(
+    "IR965", "not empty", "EmbeddingBagOffsetsSum", 3, random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 3), parameters=FIRST
+)
+
+has(
+    "IR966",
+    "as large as the kernel",
+    "AvgPool",
+    1,
+    random("f32", 1, 1, 4, 4),
+    strides="3,3",
+    pads_begin="0,0",
+    pads_end="2,2",
+    kernel="2,2",
+    rounding_type="ceil",
+    exclude_pad="true",
+)
+has_not(
+    "IR966",
+    "padding counts",
+    "AvgPool",
+    1,
+    random("f32", 1, 1, 4, 4),
+    strides="3,3",
+    pads_begin="0,0",
+    pads_end="2,2",
+    kernel="2,2",
+    rounding_type="ceil",
+    exclude_pad="false",
+)
+has_not(
+    "IR966",
+    "less",
+    "AvgPool",
+    1,
+    random("f32", 1, 1, 4, 4),
+    strides="2,2",
+    pads_begin="0,0",
+    pads_end="1,1",
+    kernel="2,2",
+    exclude_pad="true",
+)
+
+has(
+    "IR967",
+    "onednn",
+    "ConvTranspose",
+    "onednn",
+    random("f32", 1, 4, 4, 3),
+    random("f32", 3, 3, 3, 2),
+    strides="2,2",
+    pads_begin="0,0",
+    pads_end="0,0",
+    dilations="1,1",
+    parameters=FIRST,
+)
+has_not(
+    "IR967", "of OpenVINO", "ConvolutionBackpropData", 1, random("f32", 1, 3, 4, 4), random("f32", 3, 2, 3, 3), parameters=FIRST, **_DECONV
+)
+
+_NMS = (
+    np.array([[[0, 0, 1, 1], [0, 0, 2, 2], [5, 5, 6, 6]]], np.float32),
+    np.array([[[0.1, 0.2, 0.3]]], np.float32),
+    10,
+    typed("f32", 0.3),
+    typed("f32", 0.15),
+)
+for _since in (1, 3, 4):
+    has("IR968", f"version {_since}", "NonMaxSuppression", _since, *_NMS, box_encoding="corner", parameters=(0, 1))
+has_not("IR968", "version 9", "NonMaxSuppression", 9, *_NMS, box_encoding="corner", parameters=(0, 1))

@@ -1,0 +1,97 @@
+"""Differences in values: integers, bytes, comparisons and windows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.analysis.portability.row import FIRST, SQUARE, has, has_not, ints
+from tests.support.cases import random, typed
+
+NEGATIVE = (-7, 7, -8, 5)
+for _type in ("i8", "i16", "i32", "i64"):
+    has("IR911", _type, "Divide", 1, ints(_type, *NEGATIVE), ints(_type, 2, -2, 3, 2), m_pythondiv="true")
+has("IR911", "by default", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 2, 2, 3, 2))
+has_not("IR911", "cut as asked for", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 2, -2, 3, 2), m_pythondiv="false")
+has_not("IR911", "unsigned", "Divide", 1, ints("u8", 7, 8, 9), ints("u8", 2, 3, 4), m_pythondiv="true")
+has_not("IR911", "floats", "Divide", 1, random("f32", 4), random("f32", 4, low=1, high=2))
+has_not("IR911", "by one", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 1, -1, 1, 1), parameters=FIRST)
+
+for _name in ("Less", "GreaterEqual"):
+    has("IR912", "f32", _name, 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
+has("IR912", "i32", "Equal", 1, random("i32", 3, 3, **SQUARE), random("i32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
+has("IR912", "i32", "BitwiseAnd", 13, random("i32", 3, 3, low=0, high=99), random("i32", 3, low=0, high=99, seed=3), auto_broadcast="pdpd")
+has_not("IR912", "f32", "Equal", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd")
+has_not("IR912", "same rank", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, 1, **SQUARE, seed=3), auto_broadcast="pdpd")
+has_not("IR912", "numpy", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3))
+has_not("IR912", "one element", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 1, **SQUARE, seed=3), auto_broadcast="pdpd")
+
+for _name, _since in (("ReduceSum", 1), ("ReduceProd", 1), ("ReduceL1", 4), ("ReduceL2", 4)):
+    for _type in ("i8", "u8"):
+        has("IR913", _type, _name, _since, random(_type, 2, 9, low=60, high=120), [1], keep_dims="true", parameters=FIRST)
+    has_not("IR913", "i32", _name, _since, random("i32", 2, 3, low=1, high=9), [1], keep_dims="true", parameters=FIRST)
+
+has("IR914", "u8", "AdaptiveAvgPool", 8, random("u8", 1, 2, 3, 3, low=30, high=100), [1, 1], parameters=FIRST)
+has_not("IR914", "2 x 2", "AdaptiveAvgPool", 8, random("u8", 1, 2, 4, 4, low=30, high=100), [2, 2], parameters=FIRST)
+has_not("IR914", "f32", "AdaptiveAvgPool", 8, random("f32", 1, 2, 3, 3), [1, 1], parameters=FIRST)
+
+_ONNX = {"mode": "linear_onnx", "shape_calculation_mode": "sizes"}
+for _type in ("i8", "u8"):
+    has(
+        "IR915",
+        _type,
+        "Interpolate",
+        4,
+        random(_type, 1, 2, 5, 5, low=0, high=100),
+        [13, 11],
+        [2.6, 2.2],
+        [2, 3],
+        parameters=FIRST,
+        **_ONNX,
+    )
+has_not(
+    "IR915", "i32", "Interpolate", 4, random("i32", 1, 2, 5, 5, low=0, high=100), [13, 11], [2.6, 2.2], [2, 3], parameters=FIRST, **_ONNX
+)
+has_not(
+    "IR915",
+    "nearest",
+    "Interpolate",
+    4,
+    random("u8", 1, 2, 5, 5, low=0, high=100),
+    [10, 10],
+    [2.0, 2.0],
+    [2, 3],
+    parameters=FIRST,
+    **(_ONNX | {"mode": "nearest"}),
+)
+
+for _type in ("i8", "u8"):
+    for _mode in ("bilinear", "bicubic"):
+        has("IR916", f"{_type} {_mode}", "GridSample", 9, random(_type, 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode=_mode)
+has_not("IR916", "i32", "GridSample", 9, random("i32", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="bilinear")
+has_not("IR916", "nearest", "GridSample", 9, random("u8", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="nearest")
+
+_POOL = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
+has("IR917", "u8", "MaxPool", 8, typed("u8", np.zeros((1, 2, 4, 4))), **_POOL)
+has_not("IR917", "i8", "MaxPool", 8, typed("i8", np.zeros((1, 2, 4, 4))), **_POOL)
+has_not("IR917", "f32", "MaxPool", 14, random("f32", 1, 2, 4, 4), **_POOL)
+
+_BESIDE = {"strides": "3,3", "pads_begin": "0,0", "pads_end": "2,2", "kernel": "2,2", "rounding_type": "ceil"}
+for _type in ("f16", "f64"):
+    has("IR918", _type, "MaxPool", 1, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
+    has_not(
+        "IR918",
+        f"{_type}, in the data",
+        "MaxPool",
+        1,
+        random(_type, 1, 1, 4, 4, low=-9, high=9),
+        strides="2,2",
+        pads_begin="0,0",
+        pads_end="1,1",
+        kernel="2,2",
+    )
+for _type in ("f32", "bf16"):
+    has_not("IR918", _type, "MaxPool", 1, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
+
+_PILLOW = {"mode": "bicubic_pillow", "shape_calculation_mode": "sizes"}
+has("IR919", "-0.75", "Interpolate", 11, random("f32", 1, 2, 5, 5), [13, 11], [2, 3], parameters=FIRST, cube_coeff="-0.75", **_PILLOW)
+has_not("IR919", "-0.5", "Interpolate", 11, random("f32", 1, 2, 5, 5), [13, 11], [2, 3], parameters=FIRST, cube_coeff="-0.5", **_PILLOW)

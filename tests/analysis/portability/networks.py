@@ -1,0 +1,222 @@
+"""Differences in values: boxes, recurrent layers, random values and other layers of networks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.analysis.portability.row import FIRST, FORWARD, LSTM, STATES, has, has_not, ints, lstm_inputs
+from tests.support.cases import random, typed
+
+_BOXES = np.array([[0, 0, 3, 3], [2, 2, 2, 2]], np.float32)
+_ALIGN = {"pooled_h": "2", "pooled_w": "2", "spatial_scale": "1.0", "mode": "avg", "aligned_mode": "half_pixel"}
+has("IR920", "adaptive", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0], sampling_ratio="0", **_ALIGN)
+has_not("IR920", "2 samples", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0], sampling_ratio="2", **_ALIGN)
+
+for _type in ("f16", "i64"):
+    has("IR921", _type, "SegmentMax", 16, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="lowest", parameters=FIRST)
+for _type in ("f32", "i32"):
+    has_not("IR921", _type, "SegmentMax", 16, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="lowest", parameters=FIRST)
+has_not("IR921", "zero", "SegmentMax", 16, random("i64", 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="zero", parameters=FIRST)
+
+_SCATTER = ([0, 0, 2], [-2, -1, -1], 0)
+has(
+    "IR922",
+    "i32",
+    "ScatterElementsUpdate",
+    12,
+    ints("i32", -5, -5, 4),
+    [0, 0, 2],
+    ints("i32", -2, -1, -1),
+    0,
+    reduction="mean",
+    use_init_val="true",
+    parameters=(0, 2),
+)
+has_not(
+    "IR922",
+    "f32",
+    "ScatterElementsUpdate",
+    12,
+    random("f32", 3),
+    [0, 0, 2],
+    random("f32", 3, seed=1),
+    0,
+    reduction="mean",
+    use_init_val="true",
+    parameters=(0, 2),
+)
+has_not(
+    "IR922",
+    "sum",
+    "ScatterElementsUpdate",
+    12,
+    ints("i32", -5, -5, 4),
+    [0, 0, 2],
+    ints("i32", -2, -1, -1),
+    0,
+    reduction="sum",
+    use_init_val="true",
+    parameters=(0, 2),
+)
+
+for _type in ("i8", "u8"):
+    has("IR923", _type, "SquaredDifference", 1, ints(_type, 100, 3, 7), ints(_type, 95, 9, 7))
+has_not("IR923", "i32", "SquaredDifference", 1, ints("i32", 100, 3, 7), ints("i32", 95, 9, 7))
+
+_BINARY = {"mode": "xnor-popcount", "strides": "1,1", "dilations": "1,1"}
+has(
+    "IR924",
+    "padded",
+    "BinaryConvolution",
+    1,
+    random("f32", 1, 8, 4, 4),
+    random("u1", 1, 8, 3, 3),
+    pad_value="0",
+    pads_begin="1,1",
+    pads_end="1,1",
+    parameters=FIRST,
+    **_BINARY,
+)
+has_not(
+    "IR924",
+    "not padded",
+    "BinaryConvolution",
+    1,
+    random("f32", 1, 8, 4, 4),
+    random("u1", 1, 8, 3, 3),
+    pad_value="0",
+    pads_begin="0,0",
+    pads_end="0,0",
+    parameters=FIRST,
+    asked=False,
+    **_BINARY,
+)
+
+_CELL = (
+    random("f32", 2, 3),
+    random("f32", 2, 4, seed=1),
+    random("f32", 2, 4, seed=2),
+    random("f32", 16, 3, seed=3),
+    random("f32", 16, 4, seed=4),
+    random("f32", 16, seed=5),
+)
+has("IR925", "peepholes", "LSTMCell", 1, *_CELL, random("f32", 12, seed=6), hidden_size="4", parameters=STATES)
+has("IR925", "input_forget", "LSTMCell", 1, *_CELL, hidden_size="4", input_forget="true", parameters=STATES)
+has_not("IR925", "neither", "LSTMCell", 1, *_CELL, hidden_size="4", parameters=STATES)
+has_not("IR925", "peepholes of zero", "LSTMCell", 1, *_CELL, typed("f32", np.zeros(12)), hidden_size="4", parameters=STATES)
+has_not("IR925", "version 4", "LSTMCell", 4, *_CELL, hidden_size="4", parameters=STATES)
+
+_GRU = (
+    random("f32", 2, 3, 3),
+    random("f32", 2, 1, 4, seed=1),
+    ints("i32", 2, 3),
+    random("f32", 1, 12, 3, seed=3),
+    random("f32", 1, 12, 4, seed=4),
+    random("f32", 1, 12, seed=5),
+)
+_BATCH = {0: "?,3,3", 1: "?,1,4", 2: "?,1,4", 3: "?"}
+has("IR926", "dynamic batch", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes=_BATCH, **LSTM)
+has("IR926", "dynamic length", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes={0: "2,?,3"}, **LSTM)
+has(
+    "IR926",
+    "dynamic batch",
+    "GRUSequence",
+    5,
+    *_GRU,
+    parameters=range(3),
+    shapes={0: "?,?,3", 1: "?,1,4", 2: "?"},
+    activations="sigmoid,tanh",
+    **FORWARD,
+)
+has_not("IR926", "static", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), **LSTM)
+has_not("IR926", "static", "GRUSequence", 5, *_GRU, parameters=range(3), activations="sigmoid,tanh", **FORWARD)
+
+_LRN = {"alpha": "0.5", "beta": "0.75", "bias": "1", "size": "3"}
+for _axes in ([1, 2, 3], [0, 1, 2, 3]):
+    has("IR927", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
+has_not("IR927", "three spatial axes", "LRN", 1, random("f32", 1, 2, 3, 4, 4), [2, 3, 4], parameters=FIRST, **_LRN)
+
+for _axes in ([0], [3], [1, 2], [-1]):
+    has("IR952", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
+
+for _axes in ([1], [2, 3]):
+    has_not("IR927", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
+    has_not("IR952", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
+
+has("IR928", "RDFT", "RDFT", 9, random("f32", 2, 6), [1], [16], parameters=FIRST)
+has("IR928", "IRDFT", "IRDFT", 9, random("f32", 2, 6, 2), [1], [16], parameters=FIRST)
+has_not("IR928", "shorter", "RDFT", 9, random("f32", 2, 6), [1], [4], parameters=FIRST)
+has_not("IR928", "exact", "IRDFT", 9, random("f32", 2, 6, 2), [1], [10], parameters=FIRST)
+
+has("IR929", "large values", "Multiply", 1, ints("f64", 1e200), ints("f64", 1e50))
+has_not("IR929", "f32", "Multiply", 1, ints("f32", 2.0), ints("f32", 3.0))
+
+for _name in ("ReduceMax", "ReduceMin"):
+    has("IR930", "no elements", _name, 1, typed("f32", np.zeros((2, 0, 3))), [1], keep_dims="true", parameters=FIRST)
+    has_not("IR930", "elements", _name, 1, random("f32", 2, 2, 3), [1], keep_dims="true", parameters=FIRST)
+
+has("IR931", "from u1", "Convert", 1, ints("u1", 1, 0, 1, 1, 0, 0, 0, 1), destination_type="f32")
+has_not("IR931", "from boolean", "Convert", 1, random("boolean", 8), destination_type="f32")
+
+_REGIONS = {"axis": "1", "coords": "4", "classes": "1", "end_axis": "3", "num": "3", "mask": "0,1,2", "anchors": "1,2,3,4,5,6"}
+has("IR932", "absent", "RegionYolo", 1, random("f32", 1, 18, 2, 2), **_REGIONS)
+has_not("IR932", "given", "RegionYolo", 1, random("f32", 1, 18, 2, 2), do_softmax="true", **_REGIONS)
+
+has("IR933", "two images", "RegionYolo", 1, random("f32", 2, 20, 2, 2), do_softmax="false", **_REGIONS)
+has_not("IR933", "no other channels", "RegionYolo", 1, random("f32", 2, 18, 2, 2), do_softmax="false", **_REGIONS)
+has_not("IR933", "one image", "RegionYolo", 1, random("f32", 1, 20, 2, 2), do_softmax="false", **_REGIONS)
+
+has("IR934", "absent", "PriorBoxClustered", 1, [2, 2], [8, 8], step="4", offset="0.5", parameters=())
+has_not("IR934", "given", "PriorBoxClustered", 1, [2, 2], [8, 8], step="4", offset="0.5", width="3.0", height="2.0", parameters=())
+
+_SEEDS = {"global_seed": "5", "op_seed": "7"}
+for _type in ("f16", "f64"):
+    has("IR935", _type, "RandomUniform", 8, [2, 3], ints(_type, 0.0), ints(_type, 1.0), output_type=_type, parameters=(), **_SEEDS)
+has_not("IR935", "f32", "RandomUniform", 8, [2, 3], ints("f32", 0.0), ints("f32", 1.0), output_type="f32", parameters=(), **_SEEDS)
+
+has("IR936", "seeds", "RandomUniform", 8, [2, 3], ints("f32", 0.0), ints("f32", 1.0), output_type="f32", parameters=(), **_SEEDS)
+has_not(
+    "IR936",
+    "no seeds",
+    "RandomUniform",
+    8,
+    [2, 3],
+    ints("f32", 0.0),
+    ints("f32", 1.0),
+    output_type="f32",
+    parameters=(),
+    asked=False,
+    global_seed="0",
+    op_seed="0",
+)
+
+has(
+    "IR937",
+    "seeds",
+    "Multinomial",
+    13,
+    random("f32", 1, 4, low=0.1, high=1),
+    [30],
+    convert_type="i64",
+    with_replacement="true",
+    log_probs="false",
+    **_SEEDS,
+)
+has_not(
+    "IR937",
+    "no seeds",
+    "Multinomial",
+    13,
+    random("f32", 1, 4, low=0.1, high=1),
+    [3],
+    convert_type="i64",
+    with_replacement="true",
+    log_probs="false",
+    global_seed="0",
+    op_seed="0",
+    asked=False,
+)
+
+for _name, _values in (("Exp", (2, 3, 1, 4)), ("Log", (2, 3, 5, 9)), ("Sin", (2, 1, 2, 8)), ("Asin", (1, 1, 0, 1))):
+    has("IR938", "i32", _name, 1, ints("i32", *_values), parameters=())
+has_not("IR938", "f32", "Exp", 1, random("f32", 4), parameters=())
