@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Port
-from irexec.errors import InputError, IrexecError, ModelError, UnsupportedError
+from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.binary_requests import infer_request
+from irexec.integrations.extras import not_importable
 from irexec.integrations.http_limits import LimitedBodies
 from irexec.integrations.tensors import array_of, datatype_of
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
@@ -65,8 +66,8 @@ def load_kserve() -> Any:
         import kserve
         import prometheus_client
         import uvicorn
-    except ImportError:
-        raise UnsupportedError("this needs kserve, which is not installed: pip install 'irexec[serve]'") from None
+    except ImportError as error:
+        raise not_importable("kserve", "serve", error) from None
     del fastapi, grpc, prometheus_client, uvicorn
     logging.getLogger("kserve").setLevel(logging.CRITICAL)
     return kserve

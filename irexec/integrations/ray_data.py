@@ -17,13 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from irexec.compile.memory_limit import MemoryLimit
-from irexec.errors import InputError, IrexecError, UnsupportedError
+from irexec.errors import InputError, IrexecError
+from irexec.integrations.extras import not_importable
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask
-from irexec.tools.batch.predictor import Predictor, PredictorOptions
-from irexec.tools.batch.readers import ItemReader
-from irexec.tools.images import ImageOptions
 
 _TASK, _RESULT = "task", "result"
 _PARTS, _CALLS = 8, 5
@@ -35,8 +32,8 @@ def load_ray() -> Any:
     try:
         import ray
         import ray.data
-    except ImportError:
-        raise UnsupportedError("this needs Ray, which is not installed: pip install 'irexec[ray]'") from None
+    except ImportError as error:
+        raise not_importable("ray", "ray", error) from None
     return ray
 
 
@@ -120,44 +117,3 @@ class _Actor:
         except IrexecError as error:
             # It is for the user, and not for Ray to try again.
             return error
-
-
-class RayPredictor:
-    """A model as a callable class for ``Dataset.map_batches``, loaded once in each actor.
-
-    ``dataset.map_batches(irexec.ray.Predictor, fn_constructor_args=("model.xml",), concurrency=4, batch_size=8)`` takes
-    columns by the names of the model's inputs, and adds a column for each result; other columns stay.
-
-    Args:
-        model: the path of an .xml or .onnx.
-        options: how it is read and run.
-        column: the column that has the only input, under whatever name: arrays, or the bytes of images (as ``read_binary_files`` gives
-            them), which are read as ``image`` says.
-        image: how images become inputs.
-        keep: whether the columns of the inputs stay, too.
-    """
-
-    def __init__(
-        self, model: str | Path, options: PredictorOptions | None = None, *, column: str | None = None, image: ImageOptions | None = None,
-        keep: bool = False,
-    ) -> None:  # fmt: skip
-        self._predictor = Predictor(model, options).load()
-        self._reader = ItemReader(self._predictor, image or ImageOptions(), None, MemoryLimit(self._predictor.options.max_memory))
-        self._column, self._keep = column, keep
-
-    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The batch with a column for each result.
-
-        Raises:
-            InputError: a column does not exist, or does not fit the model.
-            ModelError: an image cannot be read.
-        """
-        if self._column is None:
-            inputs = {port.name: batch[port.name] for port in self._predictor.inputs if port.name in batch}
-        elif self._column in batch:
-            items = [self._reader.from_value(f"row {i}", value) for i, value in enumerate(batch[self._column])]
-            inputs = {name: np.stack([item[name] for item in items]) for name in items[0]}
-        else:
-            raise InputError(f"the batch has no column {self._column!r}, but {', '.join(batch)}")
-        used = {self._column} if self._column else inputs.keys()
-        return {name: array for name, array in batch.items() if self._keep or name not in used} | self._predictor(inputs)

@@ -64,7 +64,7 @@ def load_pillow() -> Any:
 
 def read_pixels(
     path: str, channels: int, size: tuple[int | None, int | None], resize: Resize | None, notify: Notify, memory: MemoryLimit,
-    content: bytes | None = None,
+    content: bytes | np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The pixels of an image: uint8, or float32 where the file has more than 8 bits per channel; [height, width, channels].
 
@@ -75,7 +75,7 @@ def read_pixels(
         resize: as in ImageOptions.
         notify: called with what the user might not expect.
         memory: how much the image may take, all copies of it included.
-        content: the bytes of the file; None if they are to be read.
+        content: the bytes of the file, or its pixels, uint8 of [height, width] or [height, width, channels]; None if it is to be read.
 
     Raises:
         ModelError: the file is not a readable image, or takes too much memory.
@@ -96,9 +96,14 @@ def read_pixels(
 
 
 def _read(
-    pillow: Any, path: str, content: bytes | None, channels: int, size: tuple[int | None, int | None], notify: Notify, memory: MemoryLimit
-) -> Any:
+    pillow: Any, path: str, content: bytes | np.ndarray | None, channels: int, size: tuple[int | None, int | None], notify: Notify,
+    memory: MemoryLimit,
+) -> Any:  # fmt: skip
     """The image upright, in the mode of so many channels, or as 32-bit floats of one channel."""
+    if isinstance(content, np.ndarray):
+        image = _of_pixels(pillow, path, content)
+        _check_memory(path, image.size, size, channels, memory)
+        return image.convert(MODES[channels])
     with ExitStack() as stack:
         with _damage(pillow, path, notify):
             file = stack.enter_context(open_regular(path) if content is None else io.BytesIO(content))
@@ -114,6 +119,16 @@ def _read(
         if is_animated:
             notify(f"{path} has several images, of which the first is taken")
         return image if image.mode not in _DEEP_MODES else _floats(pillow, image, path, channels, notify)
+
+
+def _of_pixels(pillow: Any, path: str, pixels: np.ndarray) -> Any:
+    count = pixels.shape[2] if pixels.ndim == 3 else 1
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or count not in MODES or not pixels.size:
+        raise InputError(
+            f"{path} is {pixels.dtype}{list(pixels.shape)}, an image is uint8 of [height, width] or [height, width, channels], with 1, 3 "
+            "or 4 channels"
+        )
+    return pillow.Image.fromarray(pixels[:, :, 0] if count == 1 and pixels.ndim == 3 else pixels)
 
 
 def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -> Any:

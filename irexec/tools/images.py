@@ -36,11 +36,12 @@ class ImageOptions:
 
 
 def read_image(
-    path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None, content: bytes | None = None
-) -> np.ndarray:
+    path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None,
+    content: bytes | np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """The image as the array that ``port`` expects; ``notify`` is called with what the user might not expect.
 
-    ``content`` has the bytes of the file if they are not to be read.
+    ``content`` has the bytes of the file, or its pixels as uint8, if they are not to be read.
 
     Raises:
         ModelError: the file is not a readable image.

@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec import InputError, UnsupportedError
+from irexec import UnsupportedError
 from irexec.cli.main import run
 from irexec.integrations import ray_data
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartTask
-from irexec.tools.images import ImageOptions
 from tests.tools.batch import models
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
@@ -40,31 +39,12 @@ def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
     assert "cannot be written" in str(failed)
 
 
-def test_a_predictor_adds_columns(tmp_path: Path) -> None:
-    predict = ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]))
-    batch = {"x": np.ones((2, 3), np.float32), "name": np.array(["a", "b"])}
-    found = predict(batch)
-    assert list(found) == ["name", "y"]
-    np.testing.assert_array_equal(found["y"], np.full((2, 3), 3))
-    assert list(ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]), keep=True)(batch)) == ["x", "name", "y"]
-    with pytest.raises(InputError, match="the batch has no column 'z', but x, name"):
-        ray_data.RayPredictor(models.twice_plus_one(tmp_path, [-1, 3]), column="z")(batch)
-
-
-def test_a_predictor_of_the_bytes_of_images() -> None:
-    pytest.importorskip("PIL")
-    files = [DIGITS / f"digit_{i}.png" for i in (3, 7)]
-    predict = ray_data.RayPredictor(DIGITS / "classifier.xml", column="bytes", image=ImageOptions(scale=(255.0,)))
-    found = predict({"bytes": np.array([file.read_bytes() for file in files], object)})
-    assert found["probabilities"].argmax(axis=1).tolist() == [3, 7]
-
-
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
 def test_without_ray_the_command_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnsupportedError, match="pip install"):
         ray_data.load_ray()
     assert run(["batch", str(DIGITS / "classifier.xml"), str(DIGITS), "-o", str(tmp_path / "x.npz"), "--engine", "ray"]) == 4
-    assert capsys.readouterr().err == "error: this needs Ray, which is not installed: pip install 'irexec[ray]'\n"
+    assert capsys.readouterr().err == "error: this needs ray, which is not installed: pip install 'irexec[ray]'\n"
     assert not list(tmp_path.iterdir())
 
 

@@ -89,6 +89,11 @@ class Predictor:
         """The model's inputs."""
         return self._model.described.inputs
 
+    @property
+    def results(self) -> list[str]:
+        """The names of what it gives."""
+        return list(self._model.described.results)
+
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Run the items along axis 0 of the arrays, and return their results along axis 0.
 
@@ -107,7 +112,7 @@ class Predictor:
             raise InputError(f"the arrays of a batch have {sorted(sizes)} items along axis 0, expected the same number of each")
         (count,) = sizes
         results = self.predict([{name: np.asarray(array)[i] for name, array in batch.items()} for i in range(count)])
-        return {name: _stacked([result[name] for result in results]) for name in self._model.described.results}
+        return {name: stacked([result[name] for result in results]) for name in self.results}
 
     def predict(self, items: Sequence[Item], size: int | None = None) -> list[dict[str, np.ndarray]]:
         """The results of items whose arrays have the same shapes.
@@ -237,7 +242,8 @@ def _batch(arrays: Sequence[np.ndarray], port: Port) -> np.ndarray:
     return arrays[0]
 
 
-def _stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays along a new axis 0; an array of objects where their shapes differ, or there are none."""
     if len({array.shape for array in arrays}) == 1:
         return np.stack(arrays)
     found = np.empty(len(arrays), object)

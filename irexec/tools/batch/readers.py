@@ -13,7 +13,7 @@ from irexec.errors import InputError
 from irexec.tools.array_items import ArrayItems
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.predictor import Predictor
-from irexec.tools.batch.tables import Table
+from irexec.tools.batch.tables import Table, unwrapped
 from irexec.tools.image_files import Notify
 from irexec.tools.images import ImageOptions, read_image
 
@@ -55,7 +55,7 @@ class ItemReader:
             self._open[1].close()
             self._open = None
 
-    def _from_image(self, path: str, content: bytes | None) -> dict[str, np.ndarray]:
+    def _from_image(self, path: str, content: bytes | np.ndarray | None) -> dict[str, np.ndarray]:
         port = self._only_port(path)
         if self._batching.has_axis and port.shape:
             port = replace(port, shape=(1, *port.shape[1:]))
@@ -71,19 +71,38 @@ class ItemReader:
         Raises:
             ModelError, InputError, UnsupportedError: as for ``read``.
         """
+        value = unwrapped(value)
         port = self._only_port(name)
-        is_text = port.element is not None and port.element.kind == "string"
-        if isinstance(value, bytes) and not is_text:
+        if isinstance(value, bytes) and not _is_text(port):
             return self._from_image(name, value)
+        return {port.name: self.array(name, port, value)}
+
+    def from_pixels(self, name: str, pixels: np.ndarray) -> dict[str, np.ndarray]:
+        """The array of the only input for an image that is decoded: uint8, [height, width] or [height, width, channels].
+
+        Raises:
+            InputError: as for ``read``, or it is no such image.
+        """
+        return self._from_image(name, pixels)
+
+    @staticmethod
+    def array(name: str, port: Port, value: Any) -> np.ndarray:
+        """The array of an input for a value, or lists of them, in the type that an item's array has.
+
+        Raises:
+            InputError: it is not an array.
+        """
+        if value is None:
+            raise InputError(f"{name}: has no value for input {port}")
         try:
-            array = np.array(value, object if is_text else None)
+            array = np.array(_dense(value), object if _is_text(port) else None)
         except ValueError as error:
             raise InputError(f"{name}: is not an array: {error}") from None
         if array.dtype.kind == "f" and port.element is not None and port.element.is_float:
             # The values of a column have lost its type, and Python has no other floats than those of 64 bits.
             with np.errstate(all="ignore"):
-                array = array.astype(port.element.carrier)
-        return {port.name: array}
+                array = array.astype(port.element.carrier, copy=False)
+        return array
 
     def _only_port(self, path: str) -> Port:
         if len(self._ports) != 1:
@@ -95,3 +114,12 @@ class ItemReader:
             self.close()
             self._open = item.path, Table(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory)
         return self._open[1]
+
+
+def _is_text(port: Port) -> bool:
+    return port.element is not None and port.element.kind == "string"
+
+
+def _dense(value: Any) -> Any:
+    """Lists in place of arrays of arrays, as which pyarrow gives a column of lists of lists."""
+    return [_dense(each) for each in value] if isinstance(value, np.ndarray) and value.dtype == object else value

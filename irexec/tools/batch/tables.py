@@ -77,10 +77,12 @@ class Table:
             except (OSError, self._arrow.ArrowException) as error:
                 raise ModelError(f"{self._path}: cannot be read: {error}") from None
         start = int(self._ends[group - 1]) if group else 0
-        found = self._held[1][row - start].as_py()
-        if isinstance(found, dict) and isinstance(found.get("bytes"), bytes):
-            # As data sets of images have it: the bytes of the file beside its path.
-            return found["bytes"]
+        found = unwrapped(self._held[1][row - start].as_py())
         if found is None or isinstance(found, dict):
             raise ModelError(f"{self._path}, row {row}: column {self.column!r} has {'no value' if found is None else 'a record'}")
         return found
+
+
+def unwrapped(value: Any) -> Any:
+    """The bytes of a record of them and a path, as data sets of images have it; any other value as it is."""
+    return value["bytes"] if isinstance(value, dict) and isinstance(value.get("bytes"), bytes) else value
