@@ -10,28 +10,41 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import re
+import socket
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from irexec.errors import InputError, IrexecError
+from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.extras import not_importable
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask
+from irexec.tools.stderr import silenced_stderr
 
 _TASK, _RESULT = "task", "result"
+_QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_py_gcs_connect_timeout_s": "10"}
+"""What Ray reads when it is imported: what it writes to stderr, and seconds of one attempt to connect, of which it makes many."""
+
+_ANSWER = 5
+"""Seconds that an address has to answer."""
+
 _PARTS, _CALLS = 8, 5
 """The most parts of one call of an actor, and the fewest calls of each. A call takes Ray a tenth of a second, and is lost with its node."""
 
 
 def load_ray() -> Any:
     """Ray with its module of data sets; raises UnsupportedError if it is not installed."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
         import ray.data
+        import ray.exceptions
     except ImportError as error:
         raise not_importable("ray", "ray", error) from None
     return ray
@@ -60,9 +73,9 @@ class RayActors:
         """Do the tasks, and give each result as soon as it is ready.
 
         Raises:
-            ModelError, InputError: a part cannot be written.
+            ModelError, InputError: a part cannot be written, or a node does not see what this machine does.
         """
-        rows = [{_TASK: pickle.dumps(replace(task, file=Path(os.path.abspath(task.file))))} for task in tasks]
+        rows = [{_TASK: pickle.dumps(_Work(replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))} for task in tasks]
         data = self._ray.data
         # Rows of results are small; their order is that in which parts are done.
         size = max(1, min(_PARTS, len(rows) // (_CALLS * self.count)))
@@ -73,16 +86,32 @@ class RayActors:
             num_cpus=1,
             compute=data.ActorPoolStrategy(min_size=1, max_size=self.count),
         )
-        for row in parts.iter_rows():
-            result = pickle.loads(row[_RESULT])
-            if isinstance(result, IrexecError):
-                raise result
-            yield result
+        try:
+            for row in parts.iter_rows():
+                result = pickle.loads(row[_RESULT])
+                if isinstance(result, IrexecError):
+                    raise result
+                yield result
+        except self._ray.exceptions.RayError as error:
+            raise ModelError(_sentence(error)) from error
+
+
+def _seen(task: PartTask) -> str:
+    """A source of the part that this machine sees, so that every node should; "" if there is none."""
+    path = task.items[0].path if task.items else ""
+    return os.path.abspath(path) if os.path.exists(path) else ""
+
+
+def _sentence(error: Exception) -> str:
+    """What Ray says in many lines, in one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any("No module named 'irexec" in line for line in lines):
+        return "the nodes of the Ray cluster need irexec, too: pip install it on each"
+    return f"the Ray cluster has ended the job: {lines[-1] if lines else type(error).__name__}"
 
 
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
     # Else Ray's libraries write to stderr what is of use to its developers.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
@@ -92,28 +121,82 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
         return
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     try:
-        ray.init(address, **quiet) if address else ray.init(num_cpus=count, include_dashboard=False, **quiet)
-    except (ConnectionError, ValueError) as error:
-        raise InputError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from None
+        # Ray says there that it writes nothing there.
+        with warnings.catch_warnings(action="ignore"), silenced_stderr():
+            if address is None:
+                # Without "local" it would be another cluster of this machine, if there is one.
+                ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
+            else:
+                _try(address)
+                # One attempt to connect, of the twenty that Ray makes else.
+                os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+                ray.init(address, **quiet)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        where = "Ray cannot be started here" if address is None else f"there is no Ray cluster at {address}"
+        raise InputError(f"{where}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no connection, in a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _try(address: str) -> None:
+    """Connect to the address at once: Ray itself would try for minutes.
+
+    Raises:
+        OSError: nothing answers there.
+        InputError: it is no address.
+    """
+    if address == "auto":
+        return
+    found = re.fullmatch(r"(?:ray://)?\[?([^\s/]+?)\]?:(\d{1,5})", address)
+    if found is None or int(found[2]) > 65535:
+        raise InputError(f"--address {address} is not auto, HOST:PORT or ray://HOST:PORT")
+    with socket.create_connection((found[1], int(found[2])), timeout=_ANSWER):
+        pass
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A part, and a source of it that the machine of the command sees; "" if it sees none."""
+
+    task: PartTask
+    seen: str
 
 
 class _Actor:
     """Does parts, in a process of the cluster."""
 
     def __init__(self, job: Job, folder: str) -> None:
-        # Paths of items are those that the user gave, which are also their names in the output.
-        os.chdir(folder)
-        self._job = job
+        self._job, self._folder = job, folder
         self._runner: PartRunner | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        return {_RESULT: np.array([pickle.dumps(self._done(pickle.loads(task))) for task in batch[_TASK]], object)}
+        return {_RESULT: np.array([pickle.dumps(self._done(pickle.loads(work))) for work in batch[_TASK]], object)}
 
-    def _done(self, task: PartTask) -> PartResult | IrexecError:
+    def _done(self, work: _Work) -> PartResult | IrexecError:
         try:
             if self._runner is None:
-                self._runner = PartRunner(self._job)
-            return self._runner(task)
+                self._runner = self._begun()
+            if work.seen and not os.path.exists(work.seen):
+                return _unseen(work.seen)
+            return self._runner(work.task)
         except IrexecError as error:
             # It is for the user, and not for Ray to try again.
             return error
+
+    def _begun(self) -> PartRunner:
+        for path in (self._folder, self._job.model):
+            if not os.path.exists(path):
+                raise _unseen(path)
+        # Paths of items are those that the user gave, which are also their names in the output.
+        os.chdir(self._folder)
+        return PartRunner(self._job)
+
+
+def _unseen(path: str) -> ModelError:
+    return ModelError(f"the node {socket.gethostname()} of the cluster has no {path}: model, sources and output need the same paths on all")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import struct
 import warnings
 import zlib
@@ -17,6 +16,7 @@ import numpy as np
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, OpError, UnsupportedError
 from irexec.io.regular_files import NotRegularFileError, open_regular
+from irexec.tools.stderr import silenced_stderr
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -26,7 +26,6 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 # Modes of Pillow with more than 8 bits per channel, all of them of one channel.
 _DEEP_MODES = ("F", "I", "I;16", "I;16L", "I;16B", "I;16N")
-_STDERR = 2
 # How the pixels of a file are moved by each EXIF orientation so that the image is upright; 1 is upright.
 _ORIENTATION = 0x0112
 _UPRIGHT = {
@@ -110,7 +109,7 @@ def _read(
             opened = stack.enter_context(pillow.Image.open(file, formats=_FORMATS))
         _check_memory(path, opened.size, size, channels, memory)
         with _damage(pillow, path, notify):
-            with _silence():
+            with silenced_stderr():
                 opened.load()
             method = _UPRIGHT.get(opened.getexif().get(_ORIENTATION))
             image = opened if opened.mode in _DEEP_MODES else opened.convert(MODES[channels])
@@ -138,24 +137,6 @@ def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -
         values = np.asarray(image).astype(np.float32)
     notify(f"{path} has values of more than 8 bits ({values.min():g}..{values.max():g}), which are taken as they are, not as 0..255")
     return pillow.Image.fromarray(values)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing is written to stderr in the block: libtiff prints what it objects to, and that cannot be turned off."""
-    try:
-        kept = os.dup(_STDERR)
-    except OSError:
-        # It is closed.
-        yield
-        return
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), _STDERR)
-    try:
-        yield
-    finally:
-        os.dup2(kept, _STDERR)
-        os.close(kept)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 python samples/ray/classify.py samples/digits classes/
 """
 
+import os
 import sys
 
 import numpy as np
@@ -17,15 +18,16 @@ def main(source: str, target: str) -> None:
     images = ray.data.read_binary_files(source, include_paths=True, file_extensions=["png"])
     scores = images.map_batches(
         irexec.ray.Predictor,
-        fn_constructor_args=("samples/digits/classifier.xml",),
+        fn_constructor_args=(os.path.abspath("samples/digits/classifier.xml"),),
         fn_constructor_kwargs={"column": "bytes", "image": ImageOptions(scale=(255.0,))},
-        concurrency=2,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=2),
         batch_size=8,
     )
     classes = scores.map_batches(lambda batch: {"path": batch["path"], "digit": np.argmax(batch["probabilities"], axis=1)}, batch_size=256)
-    classes.write_parquet(target)
+    classes.write_parquet(target if "://" in target else os.path.abspath(target))
 
 
 if __name__ == "__main__":
-    ray.init(num_cpus=3)
+    # The cluster of RAY_ADDRESS or of this machine, or else one that is started here.
+    ray.init()
     main(sys.argv[1], sys.argv[2])

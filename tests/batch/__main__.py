@@ -12,7 +12,7 @@ from tests.batch import ends, memory, speed
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.batch", description=__doc__)
-    parser.add_argument("what", choices=["ends", "speed", "memory", "weights", "ray"])
+    parser.add_argument("what", choices=["ends", "speed", "memory", "weights", "ray", "examples", "spark"])
     parser.add_argument("--items", type=int, default=20_000, help="of ends; default: 20000")
     parser.add_argument("--ends", type=int, default=30, help="how often the job is ended; default: 30")
     parser.add_argument("--seed", type=int, default=1)
@@ -24,6 +24,10 @@ def main() -> int:
             return ends.run(folder, options.items, options.ends, options.seed)
         if options.what == "speed":
             return speed.run(folder, options.rounds)
+        if options.what in ("examples", "spark"):
+            from tests.batch import examples
+
+            return examples.run(folder, None if options.what == "examples" else ("spark",))
         if options.what == "ray":
             from tests.batch import cluster
 

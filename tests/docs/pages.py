@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 _NOT_PAGES = {"_build", "generated"}
 
 _OPENING = re.compile(r"^(?P<fence>`{3,}|:{3,})(?:\{(?P<directive>[\w-]+)\}\s*)?(?P<argument>\S*)\s*$")
+_NEEDS = re.compile(r"^<!-- needs (?P<what>[\w ]+) -->$")
 _OPTION = re.compile(r"^:(?P<name>[\w-]+):\s*(?P<value>.*)$")
 
 
@@ -24,12 +25,14 @@ class Block:
         caption: the file that a ``{code-block}`` with a caption stands for; empty without one.
         lines: the text between the fences, without the options of a directive.
         start: the index of the first of these lines in the page.
+        needs: the optional software without which it is not run, from a comment on the line above it: ``<!-- needs ray -->``.
     """
 
     language: str
     caption: str
     lines: tuple[str, ...]
     start: int
+    needs: tuple[str, ...] = ()
 
     @property
     def stop(self) -> int:
@@ -62,6 +65,7 @@ class _Open:
     language: str
     is_code: bool
     start: int
+    needs: tuple[str, ...] = ()
     lines: list[str] = field(default_factory=list)
 
 
@@ -82,7 +86,8 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
         if current is None:
             if (found := _OPENING.match(line)) and found["fence"].startswith("`"):
                 is_code = found["directive"] in (None, "code-block")
-                current = _Open(found["fence"], found["argument"], is_code, i + 1)
+                needs = _NEEDS.match(lines[i - 1]) if i else None
+                current = _Open(found["fence"], found["argument"], is_code, i + 1, tuple(needs["what"].split()) if needs else ())
         elif line.strip() == current.fence:
             if current.is_code:
                 yield _closed(current)
@@ -99,7 +104,7 @@ def _closed(opened: _Open) -> Block:
         lines, start = lines[1:], start + 1
     if caption and lines and not lines[0]:
         lines, start = lines[1:], start + 1
-    return Block(opened.language, caption, tuple(lines), start)
+    return Block(opened.language, caption, tuple(lines), start, opened.needs)
 
 
 def commands(block: Block) -> list[Command]:

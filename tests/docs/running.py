@@ -13,18 +13,26 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from tests.docs.diffs import apply
+from tests.docs.matching import matches
 from tests.docs.pages import ROOT, Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
 
 _TREE = ("irexec", "converters", "tests", "samples", "pyproject.toml", "README.md")
+_STARTED = 60
+"""Seconds within which a process in the background has printed what the page shows."""
+
+_LONGEST = 300
+"""Seconds that a command takes at most that needs optional software."""
+
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "networks", ".*")
 
 
@@ -56,27 +64,34 @@ class Result:
     stop: int
 
 
-def run_page(text: str, folder: Path) -> Iterator[Result]:
-    """Run the blocks of a page in an empty folder."""
-    found = blocks(text)
+def run_page(text: str, folder: Path, having: Collection[str] = ()) -> Iterator[Result]:
+    """Run the blocks of a page in an empty folder.
+
+    Args:
+        text: of the page.
+        folder: empty.
+        having: the optional software that there is: blocks that need other are not run.
+    """
+    found = [block for block in blocks(text) if set(block.needs) <= set(having)]
     is_guide = any(block.caption for block in found)
     _fill(folder, is_guide)
     runner = _Runner(folder, is_guide)
     lines = text.split("\n")
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), runner:
         for block, following in zip_longest(found, found[1:]):
             if block.caption:
                 _write(block, folder)
             elif block.language == "console":
                 for command in commands(block):
                     stop = command.start + len(command.output)
-                    yield Result(
-                        command.words, command.start, "\n".join(command.output), runner.command(command.words), command.start, stop
-                    )
+                    shown = "\n".join(command.output)
+                    actual = runner.optional(command.words, shown) if block.needs else runner.command(command.words)
+                    yield Result(command.words, command.start, shown, actual, command.start, stop)
             elif block.language == "python":
-                shown = output_of(block, following, lines)
-                start, stop = (shown.start, shown.stop) if shown else (block.stop, block.stop)
-                yield Result(block.lines[0], block.start, shown.text if shown else None, runner.python(block.text), start, stop)
+                output = output_of(block, following, lines)
+                start, stop = (output.start, output.stop) if output else (block.stop, block.stop)
+                actual = runner.python(block.text, in_process=not block.needs)
+                yield Result(block.lines[0], block.start, output.text if output else None, actual, start, stop)
 
 
 def _fill(folder: Path, is_guide: bool) -> None:
@@ -106,6 +121,7 @@ class _Runner:
     def __init__(self, folder: Path, is_guide: bool) -> None:
         self._folder = folder
         self._is_guide = is_guide
+        self._background: list[subprocess.Popen[bytes]] = []
         self._names: dict[str, Any] = {"__name__": "__main__"}
         # A guide's tree comes before whatever is installed; the processes of a page import this one.
         self._variables = {"PYTHONPATH": str(folder if is_guide else ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -136,12 +152,63 @@ class _Runner:
             raise FailedExample(f"{text!r} ended with exit code {code}; a page that means to show that adds '; echo $?'\n{output}")
         return f"{output}{code}\n" if separator else output
 
-    def python(self, source: str) -> str:
-        """What a Python block prints; blocks of one page share their names, but for those of a guide.
+    def __enter__(self) -> _Runner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End what runs in the background, the last first."""
+        for process in reversed(self._background):
+            process.terminate()
+            process.wait(timeout=60)
+
+    def optional(self, text: str, shown: str) -> str:
+        """The output of a command of a block that needs optional software, which is run as a process.
+
+        One that ends in ``&`` goes on until the page ends; its output is what it has printed as soon as that is what is shown.
+
+        Raises:
+            FailedExample: it failed, or does not end, or print what is shown, in time.
+        """
+        name, *arguments = shlex.split(text.removesuffix(" &"))
+        words = {"irexec": [sys.executable, "-m", "irexec"], "python": [sys.executable]}.get(name, [_program(name)])
+        if text.endswith(" &"):
+            return self._in_background([*words, *arguments], shown)
+        return self._optional([*words, *arguments])
+
+    def _optional(self, words: list[str]) -> str:
+        """What a process prints; what it writes to stderr, where such software has its logs, is of interest if it fails."""
+        with terminal(**self._variables):
+            try:
+                done = subprocess.run(words, cwd=self._folder, capture_output=True, encoding="utf-8", check=False, timeout=_LONGEST)
+            except subprocess.TimeoutExpired as error:
+                said = b"".join(each or b"" for each in (error.stdout, error.stderr))
+                raise FailedExample(f"{shlex.join(words)} goes on after {_LONGEST} s\n{said.decode()}") from None
+        if done.returncode:
+            raise FailedExample(f"{shlex.join(words)} ended with exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _in_background(self, words: list[str], shown: str) -> str:
+        path = self._folder.with_name(f"{self._folder.name}.{len(self._background)}.out")
+        with terminal(**self._variables), open(path, "wb") as file:
+            process = subprocess.Popen(words, cwd=self._folder, stdout=file, stderr=subprocess.STDOUT)
+        self._background.append(process)
+        end = time.monotonic() + _STARTED
+        # One that prints nothing has begun by then.
+        time.sleep(1)
+        while not matches(shown, path.read_text("utf-8")):
+            if process.poll() is not None or time.monotonic() > end:
+                raise FailedExample(f"{shlex.join(words)} has printed, with exit code {process.poll()}:\n{path.read_text('utf-8')}")
+            time.sleep(0.1)
+        return path.read_text("utf-8")
+
+    def python(self, source: str, in_process: bool = True) -> str:
+        """What a Python block prints; blocks of one page that run in this process share their names, but for those of a guide.
 
         Raises:
             FailedExample: it ended in an exception.
         """
+        if not in_process:
+            return self._optional([sys.executable, "-c", source])
         if self._is_guide:
             output, code = self._python_process(["-c", source])
             if code:
@@ -181,3 +248,9 @@ def _cat(paths: list[str]) -> tuple[str, int]:
 
 def _ls(paths: list[str]) -> tuple[str, int]:
     return "".join(f"{path.name}\n" for folder in paths or ["."] for path in sorted(Path(folder).iterdir())), 0
+
+
+def _program(name: str) -> str:
+    """A program beside this Python, as those of packages are, or of the system."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else name

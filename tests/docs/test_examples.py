@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -121,7 +122,7 @@ def test_matching(expected: str, actual: str, same: bool) -> None:
 
 
 def test_a_wrong_output_is_seen_and_rewritten(tmp_path: Path) -> None:
-    page = "```console\n$ cat samples/digits/labels.txt\nzero\nnine\n$ ls samples\ndigits\nexecution_graph.xml\nray\n```\n"
+    page = "```console\n$ cat samples/digits/labels.txt\nzero\nnine\n$ ls samples\ndigits\nexecution_graph.xml\nray\nserve\n```\n"
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     results = list(run_page(page, tmp_path / "a"))
@@ -156,6 +157,28 @@ def test_a_command_that_fails_is_never_shown_by_chance(command: str, tmp_path: P
 def test_other_commands_are_refused(command: str, tmp_path: Path) -> None:
     with pytest.raises(NotAnExample):
         list(run_page(f"```console\n$ {command}\n```\n", tmp_path))
+
+
+def test_a_block_that_needs_optional_software_is_run_where_that_is(tmp_path: Path) -> None:
+    page = "<!-- needs snakes -->\n```console\n$ python -c 'print(2)'\n1\n```\n"
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    assert list(run_page(page, tmp_path / "a")) == []
+    (result,) = run_page(page, tmp_path / "b", {"snakes"})
+    assert (result.shown, result.actual) == ("1", "2\n")
+
+
+def test_what_runs_in_the_background_ends_with_the_page(tmp_path: Path) -> None:
+    page = "<!-- needs x -->\n```console\n$ python -c 'import os, time; print(os.getpid(), \"up\", flush=True); time.sleep(600)' &\n... up\n```\n"
+    (result,) = run_page(page, tmp_path, {"x"})
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(result.actual.split()[0]), 0)
+
+
+def test_what_fails_in_the_background_is_seen(tmp_path: Path) -> None:
+    page = "<!-- needs x -->\n```console\n$ python -c 'exit(3)' &\nready\n```\n"
+    with pytest.raises(FailedExample, match="exit code 3"):
+        list(run_page(page, tmp_path, {"x"}))
 
 
 def test_blocks_and_commands() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
+import re
+import socket
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from irexec import UnsupportedError
+from irexec import InputError, UnsupportedError
 from irexec.cli.main import run
 from irexec.integrations import ray_data
 from irexec.tools.batch.items import Item
@@ -30,13 +32,48 @@ def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
     try:
         actor = ray_data._Actor(job, str(tmp_path))
         wrong = replace(task, file=tmp_path / "missing" / "out.npy")
-        batch = {"task": np.array([pickle.dumps(task), pickle.dumps(wrong)], object)}
+        batch = {"task": np.array([pickle.dumps(ray_data._Work(each, "")) for each in (task, wrong)], object)}
         done, failed = map(pickle.loads, actor(batch)["result"])
     finally:
         os.chdir(before)
     assert done.rows == (0, 1)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), [[1, 3, 5], [7, 9, 11]])
     assert "cannot be written" in str(failed)
+
+
+def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
+    job = Job(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
+    task = PartTask(0, tmp_path / "out.npy", (Item("x.npy", "arrays", 0),))
+
+    def said(job: Job, folder: str, seen: str = "") -> str:
+        before = os.getcwd()
+        try:
+            (result,) = ray_data._Actor(job, folder)({"task": np.array([pickle.dumps(ray_data._Work(task, seen))], object)})["result"]
+        finally:
+            os.chdir(before)
+        return str(pickle.loads(result))
+
+    for missing in (
+        said(job, str(tmp_path / "none")),
+        said(replace(job, model=str(tmp_path / "none")), str(tmp_path)),
+        said(job, str(tmp_path), str(tmp_path / "none")),
+    ):
+        assert re.search(r"^the node \S+ of the cluster has no \S+none: model, sources and output need the same paths on all$", missing)
+    assert "rows=(0,)" in said(job, str(tmp_path), str(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize("address", ["cluster", "ray://", "127.0.0.1:99999", "127.0.0.1", "ray://host", "a b:1"])
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(InputError, match="is not auto, HOST:PORT or ray://HOST:PORT"):
+        ray_data._try(address)
+
+
+def test_an_address_where_nothing_answers() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="refused"):
+            ray_data._try(f"ray://127.0.0.1:{bound.getsockname()[1]}")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")

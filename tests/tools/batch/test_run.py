@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,24 @@ def test_sources_that_are_none(tmp_path: Path, model: str) -> None:
     np.save(tmp_path / "scalar.npy", np.float32(1))
     with pytest.raises(ModelError, match="is a scalar, expected items along the first axis"):
         run(model, [str(tmp_path / "scalar.npy")], tmp_path / "out")
+
+
+def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, source: str) -> None:
+    def refuse(job: Job, count: int | None) -> Any:
+        raise InputError("there is no cluster")
+
+    def begun() -> list[str]:
+        return sorted(path.name for path in tmp_path.iterdir())
+
+    before = begun()
+    job, options = Job(model=model), BatchOptions(output=str(tmp_path / "out.npz"), jobs=1)
+    with pytest.raises(InputError, match="there is no cluster"):
+        batch([source], job, options, engine=refuse)
+    assert begun() == before
+    damaged = tmp_path / "damaged.txt"
+    damaged.write_text("missing.png\nitems.npy\n")
+    batch([source, str(damaged)], replace(job, batch_size=1), replace(options, errors="stop"))
+    kept = begun()
+    with pytest.raises(InputError, match="there is no cluster"):
+        batch([source, str(damaged)], replace(job, batch_size=1), replace(options, resume=True), engine=refuse)
+    assert begun() == kept
