@@ -143,7 +143,7 @@ def scalar_constant(task: Task, index: int) -> np.floating | None:
     return value
 
 
-def from_reference(task: Task, reads: Sequence[int] | None = None) -> BlockOperation | None:
+def from_reference(task: Task) -> BlockOperation | None:
     """The reference kernel on blocks; for one whose result depends only on the elements, never on shapes."""
     if not all(task.has_input(i) for i in range(len(task.inputs))) or len(task.outputs) != 1:
         return None

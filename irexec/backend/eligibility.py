@@ -10,12 +10,12 @@ from irexec.dtypes.elements import F16, F32, F64, Element
 _WORKING: dict[Element, np.dtype] = {F32: np.dtype(np.float32), F64: np.dtype(np.float64), F16: np.dtype(np.float32)}
 
 
-def working_type(task: Task, index: int = 0) -> np.dtype | None:
-    """The type in which to compute a floating-point operation on input ``index``; f16 is widened where the operation asks for it.
+def working_type(task: Task) -> np.dtype | None:
+    """The type in which to compute a floating-point operation on the first input; f16 is widened where the operation asks for it.
 
     None where the reference kernel has to run: for other element types, and for types that NumPy does not have.
     """
-    element = task.inputs[index].element if task.has_input(index) else None
+    element = task.inputs[0].element if task.has_input(0) else None
     if element is None or element not in _WORKING:
         return None
     return np.dtype(np.float16) if element is F16 and not task.definition.widen else _WORKING[element]

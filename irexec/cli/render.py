@@ -102,7 +102,6 @@ def table(
     right: Iterable[int] = (),
     whole: Iterable[int] = (),
     sentences: Iterable[int] = (),
-    title: str | None = None,
     hide_empty: bool = False,
     what: str = "rows",
 ) -> None:
@@ -114,7 +113,6 @@ def table(
         right: columns of numbers, which are aligned to the right and never shortened.
         whole: other columns that are never shortened, such as shapes.
         sentences: columns that are wrapped at words; every other column is shortened with an ellipsis where it must be.
-        title: a line above the table.
         hide_empty: leave out columns that are empty in every row, unless all are.
         what: the rows are.
     """
@@ -132,8 +130,7 @@ def table(
         cells = [[row[i] for i in used] for row in cells]
     utf = can_show("─…")
     bands = layout(columns, cells, width())
-    drawn = [] if title is None else [[("", cut(visible(title), _LINE))]]
-    drawn += [_styled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
+    drawn = [_styled(pieces, ["bold"] * len(headers)) for pieces in row_lines(columns, headers, bands)]
     drawn.append([("dim", ("─" if utf else "-") * max(band.width for band in bands))])
     for row in cells:
         styles = [_COLOURS.get(cell, "") for cell in row]

@@ -227,10 +227,10 @@ def constant_value(source: ConstantSource, name: str = "") -> Value:
     return Value(fact, constant=source, name=name)
 
 
-def constant_of(array: np.ndarray, element: Element, name: str = "") -> Value:
+def constant_of(array: np.ndarray, element: Element) -> Value:
     """A value for an array in memory, which must not change any more."""
     array.flags.writeable = False
-    return constant_value(ConstantSource.of(array, element), name)
+    return constant_value(ConstantSource.of(array, element), "")
 
 
 def problems(graph: Graph) -> list[str]:

@@ -8,6 +8,8 @@ from irexec.html.markup import Content, Html, element
 from irexec.html.tables import Column, table
 
 _WIDTH, _HEIGHT = 120, 32
+_BAR = 12
+_AREA = 640, 80
 
 
 def histogram(counts: Sequence[int], low: float, high: float, *, width: int = _WIDTH, height: int = _HEIGHT) -> Html:
@@ -27,18 +29,19 @@ def histogram(counts: Sequence[int], low: float, high: float, *, width: int = _W
     return _svg(drawn, width, height, text, "histogram")
 
 
-def bar(part: float, text: str, *, width: int = _WIDTH, height: int = 12) -> Html:
+def bar(part: float, text: str) -> Html:
     """A horizontal bar that fills a part, 0 to 1, of its width; ``text`` says the same to who cannot see it."""
     part = min(1.0, max(0.0, part))
-    drawn = [element("title", text), element("path", d=f"M0 0h{_short(part * width)}v{height}H0z")]
-    return _svg(drawn, width, height, text, "bar")
+    drawn = [element("title", text), element("path", d=f"M0 0h{_short(part * _WIDTH)}v{_BAR}H0z")]
+    return _svg(drawn, _WIDTH, _BAR, text, "bar")
 
 
-def area(values: Sequence[float], text: str, *, width: int = 640, height: int = 80) -> Html:
+def area(values: Sequence[float], text: str) -> Html:
     """A filled curve over values that follow each other, from 0 to the largest; ``text`` says what to who cannot see it.
 
     Of more values than there are pixels, those of each pixel are drawn as their largest.
     """
+    width, height = _AREA
     step = max(1, -(-len(values) // width))
     drawn = [max(values[first : first + step]) for first in range(0, len(values), step)]
     highest = max(drawn, default=0.0) or 1.0

@@ -142,6 +142,6 @@ def definitions(pairs: Mapping[str, Content] | Iterable[tuple[str, Content]]) ->
     return element("dl", shown)
 
 
-def sections(*parts: tuple[str, Content], opened: bool = False) -> Html:
+def sections(*parts: tuple[str, Content]) -> Html:
     """Parts that the reader folds and unfolds, each with its title."""
-    return Html("".join(element("details", element("summary", title), content, open=opened) for title, content in parts))
+    return Html("".join(element("details", element("summary", title), content) for title, content in parts))

@@ -81,9 +81,9 @@ def element_texts(elements: Iterable[Element]) -> tuple[str, ...]:
     return tuple(_text(element, None) for element in elements)
 
 
-def indented(element: Element, depth: int = 0) -> str:
+def indented(element: Element) -> str:
     """The XML text of an element on lines of its own, as OpenVINO writes it."""
-    return "\t" * depth + _text(element, depth) + "\n"
+    return _text(element, 0) + "\n"
 
 
 def is_text(text: str) -> bool:

@@ -75,19 +75,18 @@ class Histogram:
         return [title(self), *_bars(self, width, ascii), *notes]
 
 
-def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "", element: str | None = None) -> Histogram:
+def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "") -> Histogram:
     """The histogram of an array.
 
     Args:
         array: of any type; of strings only their number is counted.
         bins: how many intervals at most, of equal width. Integers in a range that is not larger have one for each value.
         name: of the tensor.
-        element: its element type; by default NumPy's type.
 
     Raises:
         InputError: ``bins`` is not an integer from 1 to 10000.
     """
-    kind = element or ("string" if array.dtype == object else str(array.dtype))
+    kind = "string" if array.dtype == object else str(array.dtype)
     return _histogram(lambda: array_blocks(array), bins, name, kind, array.shape)
 
 

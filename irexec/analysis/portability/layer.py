@@ -65,8 +65,9 @@ class Layer:
         element = self.input(index).element
         return "" if element is None else element.name
 
-    def is_integer(self, index: int = 0) -> bool:
-        element = self.input(index).element
+    def is_integer(self) -> bool:
+        """Whether the first input is of an integer type."""
+        element = self.input(0).element
         return element is not None and element.is_integer
 
     def is_signed(self, index: int = 0) -> bool:

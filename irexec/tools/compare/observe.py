@@ -31,13 +31,13 @@ class Observed:
         self.failures: dict[Value, str] = {}
 
 
-def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value], into: Observed | None = None) -> Observed:
+def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value]) -> Observed:
     """Run a model for values of its graph, which are in topological order.
 
     Raises:
         IrexecError: nothing can be had.
     """
-    found = into or Observed()
+    found = Observed()
     waiting: list[Value] = []
     for value in dict.fromkeys(values):
         if value.node.constant is not None:

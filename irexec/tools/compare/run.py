@@ -134,7 +134,7 @@ class _Comparing:
             reshape(self.b.model, shapes, tolerant=True)
 
     def compared(self, given: Sequence[Given], sources: Sequence[InputSource]) -> Comparison:
-        """The comparison."""
+        """The comparison for the inputs that are given for each run, and those that the sources give."""
         if len(given) > 1:
             if self.options.runs not in (None, len(given)):
                 raise InputError(f"inputs are given for {len(given)} runs, and runs is {self.options.runs}")
@@ -142,13 +142,7 @@ class _Comparing:
         self._read_inputs(list(given) or [{}], sources)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
-        position = positions(self.b.order)
-        rows = Rows(
-            self.tolerances,
-            lambda value: a_facts[value].element if value in a_facts else None,
-            lambda value: b_facts[value].element if value in b_facts else None,
-            position,
-        )
+        rows = self._no_rows(a_facts, b_facts)
         uncompared = list(self.pairs.uncompared)
         tensors = self._without_random(uncompared)
         isolated = Isolated(self.b, self.pairs, self.options, self.run_a.gives) if self.options.isolate and self.run_a else None
@@ -161,7 +155,18 @@ class _Comparing:
             add_inner(self, rows, uncompared, a_facts, b_facts)
         self._advance((1 - _PART) / 2)
         rows.sort()
-        results = () if isolated else self._results(rows)
+        return self._summary(rows, uncompared, is_isolated=isolated is not None)
+
+    def _no_rows(self, a_facts: Mapping[Value, Fact], b_facts: Mapping[Value, Fact]) -> Rows:
+        return Rows(
+            self.tolerances,
+            lambda value: a_facts[value].element if value in a_facts else None,
+            lambda value: b_facts[value].element if value in b_facts else None,
+            positions(self.b.order),
+        )
+
+    def _summary(self, rows: Rows, uncompared: Sequence[Uncompared], *, is_isolated: bool) -> Comparison:
+        results = () if is_isolated else self._results(rows)
         first, independent = describe_first(rows, self)
         return Comparison(
             a=self._label(self.a, self.run_a),
@@ -171,12 +176,12 @@ class _Comparing:
             first=first,
             independent=independent,
             results=results,
-            missing_results=() if isolated else self._missing_results(rows),
+            missing_results=() if is_isolated else self._missing_results(rows),
             uncompared=tuple(uncompared),
             notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
             inputs={name: array.shape for name, array in self.inputs.b[0].items()},
             runs=self.runs,
-            isolated=isolated is not None,
+            isolated=is_isolated,
         )
 
     def opened(self, name: str, model: Model) -> Runtime:
