@@ -18,7 +18,7 @@ _ROOTS = 4
 _PASSED = 8
 """Layers without a partner between a constant and the layer that reads what they compute."""
 _BEHIND = 1e-3
-"""What the place of an added layer is behind that of the layer that it reads, of which the places are whole numbers."""
+"""What is added to the position of the layer that an added layer reads; positions of layers of A are whole numbers."""
 _FACTS = ("shapes", "types")
 _ANY_INSIDE = -1
 """In place of the changes of a body, while they are not all known."""
@@ -26,7 +26,7 @@ _CAUSES = ("type", "versions", "attributes", "types", "shapes", "wiring", "value
 """Kinds of changes that shapes and types further on may follow from."""
 
 Roots = tuple[int, ...]
-Place = tuple[float, ...]
+SortKey = tuple[float, ...]
 _Readers = dict[Node, list[tuple[Node, int]]]
 
 
@@ -37,28 +37,28 @@ class Found:
     Attributes:
         advance: called with the bytes of constants that were compared.
         model, layers, following, unread: as in Diff.
-        places: for each of ``layers`` where it comes in the order of A, that of bodies behind that of their layer.
+        sort_keys: for each of ``layers`` where it comes in the order of A, that of bodies behind that of their layer.
     """
 
     advance: Callable[[int], None]
     model: list[Change] = field(default_factory=list)
     layers: list[LayerDiff] = field(default_factory=list)
     following: list[Following] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    sort_keys: list[SortKey] = field(default_factory=list)
     unread: int = 0
 
-    def add(self, layer: LayerDiff, place: Place) -> int:
+    def add(self, layer: LayerDiff, sort_key: SortKey) -> int:
         """Take in a layer; its position."""
         self.layers.append(layer)
-        self.places.append(place)
+        self.sort_keys.append(sort_key)
         return len(self.layers) - 1
 
     def sort(self) -> None:
         """Bring the layers in the order of A."""
-        order = sorted(range(len(self.layers)), key=lambda k: self.places[k])
+        order = sorted(range(len(self.layers)), key=lambda k: self.sort_keys[k])
         position = {old: new for new, old in enumerate(order)}
         self.layers = [self.layers[k] for k in order]
-        self.places = [self.places[k] for k in order]
+        self.sort_keys = [self.sort_keys[k] for k in order]
         self.following = [replace(each, roots=tuple(position[root] for root in each.roots)) for each in self.following]
 
 
@@ -69,15 +69,15 @@ class GraphDiff:
         found: takes what is found.
         matching: of the graphs.
         path: the layers and bodies that the graphs are in.
-        place: where that is.
+        sort_key: where that is in the order of A.
     """
 
-    def __init__(self, found: Found, matching: Matching, path: str = "", place: Place = ()) -> None:
-        self._found, self._matching, self._path, self._place = found, matching, path, place
+    def __init__(self, found: Found, matching: Matching, path: str = "", sort_key: SortKey = ()) -> None:
+        self._found, self._matching, self._path, self._sort_key = found, matching, path, sort_key
         self._outer: Mapping[Node, Roots] = {}
         self._carried: Collection[Node] = ()
         self._outside: Roots = ()
-        self._places = _places(matching)
+        self._positions = _positions(matching)
         self._roots: dict[Node, Roots] = {}
         """For each layer of B, and each that only A has, the changes that its outputs may follow from."""
         self._single: dict[Node, int] = {}
@@ -116,7 +116,7 @@ class GraphDiff:
         outputs = tuple(fact_text(value.fact) for value in node.outputs)
         names = tuple(dict.fromkeys(f"{reader.id} {reader.name}" for reader, _ in readers))
         layer = LayerDiff(a, b, None, (), attributes, inputs, outputs, names)
-        self._single[node] = self._found.add(layer, (*self._place, self._places[node]))
+        self._single[node] = self._found.add(layer, (*self._sort_key, self._positions[node]))
         self._roots[node] = (self._single[node],)
 
     def _pair(self, pair: Pair) -> None:
@@ -154,7 +154,7 @@ class GraphDiff:
         if not changes:
             return ()
         if index is None:
-            index = self._changed_at[pair.a] = self._found.add(layer, (*self._place, self._places[pair.a]))
+            index = self._changed_at[pair.a] = self._found.add(layer, (*self._sort_key, self._positions[pair.a]))
         else:
             self._found.layers[index] = layer
         return (index,) if _is_cause(changes) else ()
@@ -206,7 +206,7 @@ class GraphDiff:
             if inner is not None:
                 found = outer_inputs(pair, name, inner, facts_differ).items()
                 given = {node: _merged([self._roots.get(source.node, ()) for source in sources]) for node, sources in found}
-                below = GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._place, self._places[pair.a]))
+                below = GraphDiff(self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._sort_key, self._positions[pair.a]))
                 below.follows(given, carried_parameters(pair, name, inner), outside)
                 inside += below.run()
         return tuple(inside[:_ROOTS])
@@ -272,15 +272,15 @@ def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | Non
             reader, port = readers[reader][0]
 
 
-def _places(matching: Matching) -> dict[Node, float]:
+def _positions(matching: Matching) -> dict[Node, float]:
     """Where each layer comes in the order of A: one that only B has, behind what it reads, or before its reader if it reads nothing."""
-    found: dict[Node, float] = {node: place for place, node in enumerate(matching.a.nodes)}
+    found: dict[Node, float] = {node: position for position, node in enumerate(matching.a.nodes)}
     for pair in matching.pairs:
         found[pair.b] = found[pair.a]
     for node in matching.only_b:
-        places = [found[value.node] for value in node.inputs if value is not None and value.node in found]
-        if places:
-            found[node] = max(places) + _BEHIND
+        positions = [found[value.node] for value in node.inputs if value is not None and value.node in found]
+        if positions:
+            found[node] = max(positions) + _BEHIND
     for node in reversed(matching.b.nodes):
         for value in node.inputs:
             if value is not None and node in found:

@@ -217,7 +217,7 @@ class Diff:
     def _repr_html_(self) -> str:
         rows: list[tuple[str | None, ...]] = [("model", None, None, change.what, change.a, change.b) for change in self.model]
         for layer in self.layers:
-            place = (layer.status, str(layer.layer), layer.layer.type)
-            rows += [(*place, change.what, change.a, change.b) for change in layer.changes] or [(*place, "", "", "")]
+            head = (layer.status, str(layer.layer), layer.layer.type)
+            rows += [(*head, change.what, change.a, change.b) for change in layer.changes] or [(*head, "", "", "")]
         rows += [("follows", str(each.layer), each.layer.type, each.change.what, each.change.a, each.change.b) for each in self.following]
         return display(f"{self.a} → {self.b}: {self.summary()}", table(("", "layer", "type", "what", "a", "b"), rows, limit=ROWS))

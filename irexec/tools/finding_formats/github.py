@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
-from irexec.tools.finding_formats.places import UNREADABLE, message, relative
+from irexec.tools.finding_formats.locations import UNREADABLE, message, relative
 from irexec.tools.validate import Report
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.messages import visible
-from irexec.tools.finding_formats.places import UNREADABLE, layer, relative
+from irexec.tools.finding_formats.locations import UNREADABLE, layer, relative
 from irexec.tools.validate import Report
 
 # Beside control characters and surrogates, which ``visible`` writes as escapes, XML has no such characters.

@@ -13,7 +13,7 @@ from typing import Any
 
 from irexec.ir.codes import CODES, Code, Severity
 from irexec.ir.findings import Finding
-from irexec.tools.finding_formats.places import UNREADABLE, layer, message, uri
+from irexec.tools.finding_formats.locations import UNREADABLE, layer, message, uri
 from irexec.tools.validate import Report
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -71,18 +71,18 @@ _UNREADABLE_RULE: dict[str, Any] = {
 
 
 def _results(report: Report) -> list[dict[str, Any]]:
-    place = _artifact(report.path)
+    artifact = _artifact(report.path)
     if report.error is not None:
-        location = {"physicalLocation": {"artifactLocation": place}}
-        return [_result(UNREADABLE, "error", report.error, location, _fingerprint([place["uri"], UNREADABLE]))]
+        location = {"physicalLocation": {"artifactLocation": artifact}}
+        return [_result(UNREADABLE, "error", report.error, location, _fingerprint([artifact["uri"], UNREADABLE]))]
     seen: Counter[str] = Counter()
     found = []
     for finding in report.findings:
         # Lines move when something is inserted, so they are no part of it.
-        parts = [place["uri"], finding.code, *map(str, (finding.layer_name, finding.layer_type, finding.port))]
+        parts = [artifact["uri"], finding.code, *map(str, (finding.layer_name, finding.layer_type, finding.port))]
         key = "\0".join(parts)
         fingerprint = _fingerprint([*parts, str(seen[key])])
-        found.append(_result(finding.code, _LEVELS[finding.severity], message(finding), _location(place, finding), fingerprint))
+        found.append(_result(finding.code, _LEVELS[finding.severity], message(finding), _location(artifact, finding), fingerprint))
         seen[key] += 1
     return found
 
@@ -97,8 +97,8 @@ def _result(rule: str, level: str, text: str, location: dict[str, Any], fingerpr
     }
 
 
-def _location(place: dict[str, Any], finding: Finding) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": place}
+def _location(artifact: dict[str, Any], finding: Finding) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": artifact}
     if finding.line is not None:
         physical["region"] = {"startLine": finding.line}
     name = layer(finding)
@@ -111,8 +111,8 @@ def _location(place: dict[str, Any], finding: Finding) -> dict[str, Any]:
 
 
 def _artifact(path: str) -> dict[str, Any]:
-    place = uri(path)
-    return {"uri": place} if place.startswith("file:") else {"uri": place, "uriBaseId": _ROOT}
+    artifact = uri(path)
+    return {"uri": artifact} if artifact.startswith("file:") else {"uri": artifact, "uriBaseId": _ROOT}
 
 
 def _invocation(reports: Sequence[Report]) -> dict[str, Any]:

@@ -26,10 +26,10 @@ def relative(path: str) -> PurePath:
 
 def uri(path: str) -> str:
     """A relative reference for a file below the working folder, else a file: URI."""
-    place = relative(path)
-    if place.is_absolute() or ".." in place.parts:
+    target = relative(path)
+    if target.is_absolute() or ".." in target.parts:
         return "file://" + quote(_bytes(f"/{Path(os.path.abspath(path)).as_posix().lstrip('/')}"), safe="/:")
-    return quote(_bytes(place.as_posix()))
+    return quote(_bytes(target.as_posix()))
 
 
 def _bytes(path: str) -> bytes:
@@ -47,5 +47,5 @@ def layer(finding: Finding) -> str:
 
 def message(finding: Finding) -> str:
     """The layer and what is wrong with it."""
-    place = layer(finding)
-    return f"{place}: {finding.message}" if place else finding.message
+    where = layer(finding)
+    return f"{where}: {finding.message}" if where else finding.message
