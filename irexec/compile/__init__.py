@@ -1,0 +1,1 @@
+"""From a model to a plan: lowering, passes, selection of kernels, memory."""

@@ -1,0 +1,1 @@
+"""Running: compiled models, sessions, inputs, outputs, variables, limits and profiles."""

@@ -1,0 +1,1 @@
+"""Parts of translations that operators of several families or domains share."""

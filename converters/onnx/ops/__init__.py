@@ -1,0 +1,1 @@
+"""Translations of operators, a package for each domain and a file for each family."""
