@@ -123,6 +123,16 @@ def test_recognised(name: str, shape: tuple[Any, ...]) -> None:
     agrees(model, 2e-6)
 
 
+@pytest.mark.parametrize(
+    "build", [_layer_norm, _eps_outside, _rms, _softmax], ids=["layer norm", "eps outside", "root mean square", "softmax"]
+)
+def test_of_a_scalar_it_stays(build: Build) -> None:
+    """A reduction over axis -1 takes a scalar; MVN, NormalizeL2 and Softmax have no axis of it to work on."""
+    model = _model(build, ())
+    assert not {"MVN", "NormalizeL2", "Softmax"} & set(planned_types(model, PASS))
+    agrees(model, 2e-6)
+
+
 def _without_maximum(b: Builder, x: Any) -> Any:
     return b.emit("Divide", b.emit("Exp", x), _sum(b, b.emit("Exp", x)))
 

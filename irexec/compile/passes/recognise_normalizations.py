@@ -6,6 +6,7 @@ The scale and shift that follow a normalization stay as they are, and join its c
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from irexec.compile.graph import Graph, Value
 from irexec.compile.pattern import Pattern, array, call, either, number, root, value
@@ -41,8 +42,8 @@ def _mvn(found: Replacement, eps_mode: str) -> Value | str:
 def _root_mean_square(found: Replacement) -> Value | str:
     """x / sqrt(mean of squares + eps) is x * sqrt(n) / sqrt(sum of squares + n * eps)."""
     data = found.match["x"]
-    shape = data.fact.shape
-    sizes = [] if shape is None else [shape[int(axis)] for axis in found.match.constants["axes"].reshape(-1)]
+    shape = data.fact.shape or ()
+    sizes = [shape[int(axis)] for axis in found.match.constants["axes"].reshape(-1)]
     known = [size for size in sizes if isinstance(size, int)]
     if not sizes or len(known) != len(sizes):
         return "the number of elements of a mean is not known"
@@ -69,15 +70,26 @@ def _axes(found: Replacement) -> Value:
     return found.indexes(*map(int, found.match.constants["axes"].reshape(-1)))
 
 
+def _rule(name: str, pattern: Pattern, replace: Callable[[Replacement], Value | str]) -> Rule:
+    """A rule for data that has axes: reductions take a scalar and axis 0 or -1, the operations that are recognised may not."""
+
+    def checked(found: Replacement) -> Value | str:
+        return replace(found) if found.match["x"].fact.shape else "its data is a scalar, or of unknown rank"
+
+    return Rule(name, pattern, checked)
+
+
 RULES = (
-    Rule("MVN", _over_root(_CENTERED, _VARIANCE + eps), lambda found: _mvn(found, "inside_sqrt")),
-    Rule("MVN", _CENTERED / (root(_VARIANCE) + eps), lambda found: _mvn(found, "outside_sqrt")),
-    Rule("root mean square", _over_root(x, _reduced("ReduceMean", x**2) + eps), _root_mean_square),
-    Rule("NormalizeL2", _over_root(x, _SQUARES + eps), lambda found: _l2(found, "add", 1)),
-    Rule("NormalizeL2", x / root(call("Maximum", _SQUARES, eps)), lambda found: _l2(found, "max", 1)),
-    Rule("NormalizeL2", x / call("Maximum", _NORM, eps), lambda found: _l2(found, "max", 2)),
-    Rule("Softmax", _EXPONENTIALS / _reduced("ReduceSum", _EXPONENTIALS), lambda found: _softmax(found, "Softmax", "opset8")),
-    Rule("LogSoftmax", _SHIFTED - call("Log", _reduced("ReduceSum", _EXPONENTIALS)), lambda found: _softmax(found, "LogSoftmax", "opset5")),
+    _rule("MVN", _over_root(_CENTERED, _VARIANCE + eps), lambda found: _mvn(found, "inside_sqrt")),
+    _rule("MVN", _CENTERED / (root(_VARIANCE) + eps), lambda found: _mvn(found, "outside_sqrt")),
+    _rule("root mean square", _over_root(x, _reduced("ReduceMean", x**2) + eps), _root_mean_square),
+    _rule("NormalizeL2", _over_root(x, _SQUARES + eps), lambda found: _l2(found, "add", 1)),
+    _rule("NormalizeL2", x / root(call("Maximum", _SQUARES, eps)), lambda found: _l2(found, "max", 1)),
+    _rule("NormalizeL2", x / call("Maximum", _NORM, eps), lambda found: _l2(found, "max", 2)),
+    _rule("Softmax", _EXPONENTIALS / _reduced("ReduceSum", _EXPONENTIALS), lambda found: _softmax(found, "Softmax", "opset8")),
+    _rule(
+        "LogSoftmax", _SHIFTED - call("Log", _reduced("ReduceSum", _EXPONENTIALS)), lambda found: _softmax(found, "LogSoftmax", "opset5")
+    ),
 )
 
 

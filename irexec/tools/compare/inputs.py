@@ -26,12 +26,15 @@ Given = Mapping[str, np.ndarray]
 
 
 def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs) -> Shapes:
-    """The shapes that are given by names of A, by those of the inputs of B that are paired with them; others stay as they are."""
+    """The shapes that are given by names of A, by those of the inputs of B that are paired with them, without those of A alone."""
     names = {port.name: other.name for port, other in paired_inputs(a.model.inputs, b.model.inputs, pairs)}
     found: dict[str | None, PartialShape] = {}
     for name, shape in (shapes or {}).items():
-        own = None if name is None else next((names[port.name] for port in a.model.inputs if name in port.names), name)
-        found[own] = shape
+        port = None if name is None else next((port for port in a.model.inputs if name in port.names), None)
+        if port is None:
+            found[name] = shape
+        elif port.name in names:
+            found[names[port.name]] = shape
     return found
 
 
