@@ -10,14 +10,13 @@ import onnx
 from onnx import checker
 
 from converters.onnx.graphs import subgraphs
-from converters.onnx.inference import infer_shapes
+from converters.onnx.inference import LARGEST_MESSAGE, infer_shapes
 from converters.onnx.load import Source
 from converters.onnx.locations import graphs_of, location
+from irexec.errors import ConversionError, EngineError, RunTimeoutError
 from irexec.ir import onnx_codes as codes
 from irexec.ir.findings import Finding, in_model
 
-# protobuf cannot pass a larger message to the C++ of onnx.
-_LARGEST = (1 << 31) - 1
 _AT_NODE = re.compile(r"\(op_type:(?P<type>[^,)]*)(?:, node name: (?P<name>[^)]*))?\): (?P<reason>.*)")
 _PREFIX = re.compile(r"^(\[\w+\] |Inference error\(s\): |\(op_type:[^)]*\): )+")
 
@@ -46,7 +45,7 @@ def objection(model: onnx.ModelProto, source: Source) -> str | None:
     Nothing else of onnx may be given a model to which it objects: its C++ may crash.
     """
     is_file = isinstance(source, str | Path)
-    if not is_file and model.ByteSize() > _LARGEST:
+    if not is_file and model.ByteSize() > LARGEST_MESSAGE:
         return "the model is too large to be checked"
     try:
         checker.check_model(str(source) if is_file else model)
@@ -78,12 +77,12 @@ def _is_own_function(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
 
 
 def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
-    if model.ByteSize() > _LARGEST:
-        return
     try:
         infer_shapes(model, strict=True)
-    except Exception as error:
-        # As above.
+    except (EngineError, RunTimeoutError):
+        # The package's own fault, which says nothing of the model.
+        return
+    except ConversionError as error:
         matches = list(_AT_NODE.finditer(str(error)))
         for match in matches:
             yield _at_node(model, match["type"], match["name"] or "", _PREFIX.sub("", match["reason"]))

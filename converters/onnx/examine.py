@@ -133,8 +133,8 @@ class _ExaminedGraph(MainGraph):
     def _declared(self) -> dict[str, Fact]:
         graph = self._model.graph
         if self._is_checked:
-            # What cannot be inferred is as it was; a model that is too large is refused.
-            with contextlib.suppress(Exception):
+            # What cannot be inferred is as it was.
+            with contextlib.suppress(IrexecError):
                 graph = infer_shapes(self._model).graph
         found = {info.name: fact_of(info.type.tensor_type) for info in [*graph.value_info, *graph.output]}
         return found | {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}

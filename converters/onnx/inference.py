@@ -1,18 +1,29 @@
-"""The shape inference of the package onnx, kept from models on which its C++ does not end."""
+"""The shape inference of the package onnx, in a process of its own: it is C++, which some models crash or keep busy for ever."""
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import re
+import tempfile
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import onnx
-from onnx import AttributeProto, shape_inference
+from onnx import AttributeProto
 
 from converters.onnx.graphs import domain_of, every_node
-from irexec.errors import ConversionError
+from irexec.errors import ConversionError, EngineError, RunTimeoutError
+from irexec.io.line_process import LineProcess
 
 # Seen with onnx 1.23.2: a character before the arrow that is none of these is looked at for ever.
 _READABLE = re.compile(rb"([A-Za-z0-9, ]|\.\.\.)*")
+_SECONDS = 60.0
+
+LARGEST_MESSAGE = (1 << 31) - 1
+"""Bytes of a model that protobuf passes to the C++ of the package onnx."""
 
 
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
@@ -23,13 +34,75 @@ def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelP
         strict: check the types too, and raise for what cannot be inferred.
 
     Raises:
-        ConversionError: an Einsum has an equation on which the package would not end.
-        Exception: it is C++ and raises classes of its own, which have no common base.
+        ConversionError: what the package says of the model, or it is larger than 2 GiB.
+        EngineError: its process crashed, or cannot be started.
+        RunTimeoutError: it takes longer than a minute.
     """
     for equation in _equations(model):
         if not _READABLE.fullmatch(equation.split(b"->")[0]):
             raise ConversionError(f"Einsum: equation {equation.decode(errors='replace')!r} has terms of other characters than letters")
-    return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
+    if model.ByteSize() > LARGEST_MESSAGE:
+        raise ConversionError("the model is too large for the shape inference of the package onnx")
+    try:
+        with tempfile.TemporaryDirectory(prefix="irexec-onnx-") as name:
+            return _inferred(model, Path(name), strict)
+    except RunTimeoutError:
+        # It is an OSError, too.
+        raise
+    except OSError as error:
+        raise EngineError(f"no shapes can be inferred in a process: {error.strerror or error}", engine="onnx") from None
+
+
+def _inferred(model: onnx.ModelProto, folder: Path, strict: bool) -> onnx.ModelProto:
+    given, result = folder / "model.onnx", folder / "inferred.onnx"
+    given.write_bytes(model.SerializeToString())
+    refusal = _process.ask({"model": str(given), "result": str(result), "strict": strict})
+    if refusal is not None:
+        raise ConversionError(refusal)
+    return onnx.load(result, load_external_data=False)
+
+
+class _Process:
+    """The process, which is started when it is first needed, and again after it has ended; it does one thing at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: LineProcess | None = None
+        self._owner = 0
+        # Kept, since it is not the child's to end.
+        self._of_parent: LineProcess | None = None
+        atexit.register(self.stop)
+
+    def ask(self, request: dict[str, object]) -> str | None:
+        """What the package says of the model; None if it has written the result."""
+        with self._lock:
+            if self._owner != os.getpid():
+                self._of_parent, self._process, self._owner = self._process, None, os.getpid()
+            try:
+                self._process = self._process or LineProcess("converters.onnx.inference_process", name="onnx")
+                self._process.ask(json.dumps(request))
+                refusal: str | None = self._process.answer("the model", _SECONDS)["refusal"]
+            except (EngineError, RunTimeoutError, KeyboardInterrupt):
+                self.stop()
+                raise
+            return refusal
+
+    def forget(self) -> None:
+        """In the child after a fork, where another thread may hold the lock for ever."""
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None and self._owner == os.getpid():
+            self._process.stop()
+            self._process = None
+
+
+_process = _Process()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.forget)
 
 
 def _equations(model: onnx.ModelProto) -> Iterator[bytes]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 
+from irexec.io.line_process import LineProcess
 from irexec.tools.engines import Job
-from irexec.tools.line_process import LineProcess
 
 TURN = 5
 """Runs before the next engine's turn: what else the machine does changes more slowly, and caches are warm after the first."""

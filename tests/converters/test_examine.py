@@ -12,7 +12,9 @@ import pytest
 from onnx import TensorProto, external_data_helper, helper, parser
 
 import irexec
+from converters.onnx import checker
 from converters.onnx.examine import Examination, examine
+from irexec.errors import ConversionError
 from irexec.ir.code_table import CODES
 from irexec.ir.findings import Finding
 
@@ -149,12 +151,12 @@ def test_what_the_inference_of_onnx_alone_objects_to_is_information(monkeypatch:
     """No model is known to which only ONNX objects, rightly; where it has an error of its own, so does the test."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise RuntimeError(
+        raise ConversionError(
             "[ShapeInferenceError] Inference error(s): (op_type:Relu, node name: act): [ShapeInferenceError] Inferred shape is odd\n"
         )
 
     assert not examine(parsed(RELU)).findings
-    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", refuse)
+    monkeypatch.setattr(checker, "infer_shapes", refuse)
     findings = examine(parsed(RELU)).findings
     assert [(f.code, f.severity, f.layer_name, f.message) for f in findings] == [("ON002", "info", "act", "Inferred shape is odd")]
 

@@ -15,9 +15,9 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import EngineError, RunTimeoutError
+from irexec.io.line_process import LineProcess
 from irexec.tools.array_files import open_arrays, write_npz
 from irexec.tools.engines import Job
-from irexec.tools.line_process import LineProcess
 from irexec.tools.runtimes.runtime import Arrays, Runtime
 
 
