@@ -65,7 +65,15 @@ class DetectionOutput1Attributes(DetectionOutputAttributes):
     num_classes: Positive
 
 
-@op("DetectionOutput", since=1, tolerance=1e-5)
+# Parameters of Caffe's layer that Model Optimizer copied; they say where and how boxes are drawn into files.
+_OF_CAFFE = (
+    "eta", "visualize", "visualize_threshold", "save_file", "output_directory", "output_name_prefix", "output_format", "label_map_file",
+    "name_size_file", "num_test_image", "prob", "resize_mode", "height", "width", "height_scale", "width_scale", "pad_mode", "pad_value",
+    "interp_mode",
+)  # fmt: skip
+
+
+@op("DetectionOutput", since=1, tolerance=1e-5, ignores=_OF_CAFFE)
 def detection_output_1(
     box_logits: Matrix, class_preds: Matrix, proposals: Proposals, aux_class_preds: Matrix | None = None,
     aux_box_preds: Matrix | None = None, *, attributes: DetectionOutput1Attributes,
@@ -77,7 +85,7 @@ def detection_output_1(
     return _detect(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes.num_classes, attributes)
 
 
-@op("DetectionOutput", since=8, tolerance=1e-5)
+@op("DetectionOutput", since=8, tolerance=1e-5, ignores=(*_OF_CAFFE, "num_classes"))
 def detection_output_8(
     box_logits: Matrix, class_preds: Matrix, proposals: Proposals, aux_class_preds: Matrix | None = None,
     aux_box_preds: Matrix | None = None, *, attributes: DetectionOutputAttributes,

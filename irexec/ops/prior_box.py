@@ -91,7 +91,11 @@ class CellBox(NamedTuple):
     clipped: bool
 
 
-@op("PriorBox", since=1)
+# What Model Optimizer wrote besides, of Caffe and of older versions of IR.
+_OLD = ("img_h", "img_w", "img_size", "step_h", "step_w")
+
+
+@op("PriorBox", since=1, ignores=_OLD)
 def prior_box_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxAttributes) -> np.ndarray:
     """Boxes in every cell of a grid, and their variances: f32 [2, 4 * height * width * boxes of a cell].
 
@@ -100,7 +104,7 @@ def prior_box_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxAt
     return _prior_box(output_size, image_size, attributes)
 
 
-@op("PriorBox", since=8)
+@op("PriorBox", since=8, ignores=_OLD)
 def prior_box_8(output_size: Sizes, image_size: Sizes, *, attributes: PriorBox8Attributes) -> np.ndarray:
     """Boxes in every cell of a grid, and their variances: f32 [2, 4 * height * width * boxes of a cell].
 
@@ -227,7 +231,7 @@ def _rounded_ratio_count(attributes: PriorBoxAttributes) -> int:
     return len({1.0, *(math.floor(value * 1e6 + 0.5) / 1e6 for value in ratios)})
 
 
-@op("PriorBoxClustered", since=1)
+@op("PriorBoxClustered", since=1, ignores=("img_h", "img_w", "img_size", "flip"))
 def prior_box_clustered_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxClusteredAttributes) -> np.ndarray:
     """Boxes of given widths and heights in every cell of a grid, and their variances: f32 [2, 4 * rows * columns * boxes].
 

@@ -81,7 +81,11 @@ def _cell_shapes(inputs: Mapping[str, Fact | None], size: int, gates: int, biase
     return Fact(element, (batch, size))
 
 
-@op("LSTMCell", since=1, widen=True, tolerance=TOLERANCE)
+# Misspelt by Model Optimizer, and read by nobody.
+_OLD = ("activation_alpha", "activation_beta")
+
+
+@op("LSTMCell", since=1, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def lstm_cell_1(
     x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None,
     p: Vector | None = None, *, attributes: LSTMCell1Attributes,
@@ -111,7 +115,7 @@ def _lstm_cell_1_shapes(
     return state, state
 
 
-@op("LSTMCell", since=4, widen=True, tolerance=TOLERANCE)
+@op("LSTMCell", since=4, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def lstm_cell_4(
     x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *,
     attributes: CellAttributes,
@@ -133,7 +137,7 @@ def _lstm_cell_4_shapes(
     return state, state
 
 
-@op("GRUCell", since=3, widen=True, tolerance=TOLERANCE)
+@op("GRUCell", since=3, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def gru_cell_3(
     x: Matrix, initial_hidden_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *, attributes: GRUCellAttributes
 ) -> np.ndarray:
@@ -153,7 +157,7 @@ def _gru_cell_3_shapes(
     return _cell_shapes(inputs, attributes.hidden_size, 3, attributes.bias_count)
 
 
-@op("RNNCell", since=1, widen=True, tolerance=TOLERANCE)
+@op("RNNCell", since=1, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def rnn_cell_1(
     x: Matrix, initial_hidden_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None, *, attributes: CellAttributes
 ) -> np.ndarray:

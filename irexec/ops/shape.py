@@ -29,7 +29,7 @@ def _shape_value(data: Fact, kind: Element) -> Fact:
     return Fact(kind, (len(data.shape),), value)
 
 
-@op("ShapeOf", since=1)
+@op("ShapeOf", since=1, ignores=("output_type",))
 def shape_of_1(data: AnyTensor) -> np.ndarray:
     """The sizes of ``data`` as i64. Source: ShapeOf-1."""
     return np.array(data.shape, np.int64)
