@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterable
 
-from irexec.messages import OBEYED, visible
+from irexec.messages import visible
 
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 """Elements that have no content and no end tag."""
@@ -14,7 +12,6 @@ _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 
 # The module html of the standard library takes longer to import than all of this package.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-_SPECIAL = re.compile(f"[&<>\"'{OBEYED}]")
 
 
 class Html(str):
@@ -38,14 +35,12 @@ Attribute = str | int | float | bool | None
 
 def escaped(text: object) -> Html:
     """Text as markup: nothing in it is obeyed, and control characters and marks of direction show as escapes, such as ``\\x1b``."""
-    return text if isinstance(text, Html) else Html(_escaped(str(text)))
+    return text if isinstance(text, Html) else Html(visible(str(text)).translate(_ESCAPES))
 
 
 def joined(*content: Content) -> Html:
     """The markup of several pieces one after the other."""
-    pieces: list[str] = []
-    _add(pieces, content)
-    return Html("".join(pieces))
+    return Html("".join(_pieces(content)))
 
 
 def element(tag: str, /, *content: Content, **attributes: Attribute) -> Html:
@@ -57,43 +52,20 @@ def element(tag: str, /, *content: Content, **attributes: Attribute) -> Html:
         attributes: by name, with "-" written as "_" and a last "_" dropped (``class_="x"``, ``data_id=3``). None and False leave an
             attribute out, True gives it without a value.
     """
-    pieces = ["<", tag]
-    for name, value in attributes.items():
-        if value is True:
-            pieces.append(f" {_written(name)}")
-        elif value is not None and value is not False:
-            pieces.append(f' {_written(name)}="{value if isinstance(value, Html) else _escaped(str(value))}"')
-    pieces.append(">")
-    if tag not in _VOID:
-        _add(pieces, content)
-        pieces += ("</", tag, ">")
-    return Html("".join(pieces))
+    written = "".join(_attribute(name, value) for name, value in attributes.items() if value is not None and value is not False)
+    return Html(f"<{tag}{written}>" if tag in _VOID else f"<{tag}{written}>{''.join(_pieces(content))}</{tag}>")
 
 
-# Pages of large models have millions of pieces, most of them texts in which nothing has to be escaped.
-
-
-def _escaped(text: str) -> str:
-    return text if _SPECIAL.search(text) is None else visible(text).translate(_ESCAPES)
-
-
-def _add(pieces: list[str], content: Iterable[Content]) -> None:
-    """Add the markup of a content to pieces of markup."""
+def _pieces(content: Iterable[Content]) -> Iterable[str]:
     for piece in content:
-        kind = type(piece)
-        if kind is Html:
-            pieces.append(piece)  # type: ignore[arg-type]  # mypy does not follow type()
-        elif kind is str or kind is int:
-            pieces.append(_escaped(str(piece)))
-        elif piece is None:
+        if piece is None:
             continue
-        elif isinstance(piece, str) or not isinstance(piece, Iterable):
-            pieces.append(escaped(piece))
+        if isinstance(piece, str) or not isinstance(piece, Iterable):
+            yield escaped(piece)
         else:
-            _add(pieces, piece)
+            yield from _pieces(piece)
 
 
-@functools.cache
-def _written(name: str) -> str:
-    """The name of an attribute as it is written."""
-    return name.removesuffix("_").replace("_", "-")
+def _attribute(name: str, value: Attribute) -> str:
+    name = name.removesuffix("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{escaped(value)}"'

@@ -11,9 +11,12 @@ import logging
 import os
 import pickle
 import re
+import signal
 import socket
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,16 +116,18 @@ def _sentence(error: Exception) -> str:
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
     # Else Ray's libraries write to stderr what is of use to its developers.
     for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+        # What fails is raised, too.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     if ray.is_initialized():
         return
-    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    _print_nothing(ray)
+    quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
-        # Ray says there that it writes nothing there.
-        with warnings.catch_warnings(action="ignore"), silenced_stderr():
+        # Ray says on stderr that it writes nothing there.
+        with warnings.catch_warnings(action="ignore"), silenced_stderr(), _signals_kept():
             if address is None:
                 # Without "local" it would be another cluster of this machine, if there is one.
                 ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
@@ -134,6 +139,26 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         where = "Ray cannot be started here" if address is None else f"there is no Ray cluster at {address}"
         raise InputError(f"{where}: {_reason(error)}") from None
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """SIGTERM does after the block what it did before: Ray ends the process with a stack trace and the exit code 15."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _print_nothing(ray: Any) -> None:
+    """Keep Ray from printing on stdout, where results are, what nodes report, such as actors that a job has ended: no option does."""
+    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    if worker is not None and hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda data, ignore_prefix=False: None
 
 
 def _reason(error: Exception) -> str:

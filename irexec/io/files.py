@@ -19,7 +19,7 @@ _WRITTEN, _FLUSHED = 16 << 20, 64 << 20
 
 
 @contextmanager
-def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
+def replacing(*targets: Path, flushes: bool = True) -> Iterator[Sequence[IO[bytes]]]:
     """New files, open for writing, that replace ``targets`` when the block is left without an error.
 
     A target that is a link stays one: what it leads to is replaced. Each file is written to a temporary folder beside its
@@ -27,6 +27,8 @@ def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
     If a rename fails, those before it are undone, and signals that end the process are held until all files are renamed;
     only a process that is killed between two renames leaves a new file beside an old one. What a killed process leaves is
     one folder for each target, which the next process that writes the target deletes.
+
+    With ``flushes`` false the files are not flushed to the disk, so that a power cut may damage new files until ``flush_file``.
 
     Raises:
         OSError: a file cannot be written or renamed, or a target is not a regular file; the targets are then as they were.
@@ -40,7 +42,8 @@ def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
             yield files
             for file in files:
                 file.flush()
-                os.fsync(file.fileno())
+                if flushes:
+                    os.fsync(file.fileno())
         with signals_held():
             _rename_all(made)
             _remove_all(made)
@@ -48,6 +51,16 @@ def replacing(*targets: Path) -> Iterator[Sequence[IO[bytes]]]:
         with signals_held():
             _remove_all(made)
         raise
+
+
+def flush_file(path: Path) -> None:
+    """Flush a file to the disk.
+
+    Raises:
+        OSError: it cannot be opened or flushed.
+    """
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 def resolved_target(target: Path) -> Path:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.paths import ROOT
+ROOT = Path(__file__).parent.parent.parent
 
 
 def start(arguments: Sequence[str]) -> subprocess.Popen[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from irexec.cli.main import run
 from irexec.cli.shape_option import ShapeType, shapes_by_name
 from irexec.ir.dims import Dim
-from tests.support.paths import DIGITS
 
-CLASSIFIER = DIGITS / "classifier.xml"
+CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
 SIZES = (1, 3, Dim(), Dim(2, 8))
 
 

@@ -13,11 +13,12 @@ import pytest
 import irexec
 from tests.support.networks import difference, feeds
 from tests.support.passes import optimized
-from tests.support.paths import NETWORKS
+
+KEPT = Path(__file__).parents[1] / "data" / "networks"
 
 
 def _unpacked(network: str, folder: Path) -> Path:
-    with zipfile.ZipFile(NETWORKS / f"{network}.zip") as archive:
+    with zipfile.ZipFile(KEPT / f"{network}.zip") as archive:
         archive.extractall(folder)
     return folder / f"{network}.xml"
 

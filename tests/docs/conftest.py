@@ -2,6 +2,6 @@
 
 import sys
 
-from tests.support.paths import ROOT
+from tests.docs.pages import ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "_extensions"))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.paths import ROOT
-
+ROOT = Path(__file__).parents[2]
 # Built output and generated pages are not written by hand.
 _NOT_PAGES = {"_build", "generated"}
 

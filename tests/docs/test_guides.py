@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.pages import blocks, commands
-from tests.support.paths import ROOT
+from tests.docs.pages import ROOT, blocks, commands
 
 # What each guide must show, command by command: removing a step would leave the guide untested.
 _SHOWS = {

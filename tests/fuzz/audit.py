@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.findings import frames_here, innermost
-from tests.support.paths import ROOT
+from tests.fuzz.findings import ROOT, frames_here, innermost
 
 # Prefixes of events that no case has a reason for.
 _FORBIDDEN = (

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.paths import ROOT
-
+ROOT = Path(__file__).parents[2]
 PROJECT = (f"{ROOT}/irexec/", f"{ROOT}/converters/")
 NOWHERE = "outside of the project"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from irexec.integrations import extras
-from tests.support.paths import ROOT
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(("library", "extra"), [("ray", "ray"), ("kserve", "serve")])

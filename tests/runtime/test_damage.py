@@ -19,7 +19,8 @@ from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
 from irexec.schema.registry import newest
 from irexec.tools.input_sources import random_array
-from tests.support.paths import IRS
+
+IRS = Path(__file__).parent.parent / "data" / "openvino"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from tests.support.paths import ROOT
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Server:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support.paths import DATA
-
-FOLDER = DATA / "goldens"
+FOLDER = Path(__file__).parent.parent / "data" / "goldens"
 
 
 class StaleGolden(Exception):

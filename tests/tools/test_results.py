@@ -11,9 +11,8 @@ import pytest
 from irexec.cli.main import run
 from irexec.errors import InputError
 from irexec.tools.results import class_axis, describe, predictions, read_labels
-from tests.support.paths import DIGITS
 
-CLASSIFIER = DIGITS / "classifier.xml"
+CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
 
 
 @pytest.mark.parametrize(

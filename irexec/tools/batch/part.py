@@ -53,12 +53,14 @@ class PartResult:
         rows: for each item its row in the file, or None.
         errors: for each item the reason for which it has none, or None.
         note: the first that reading the items gave; "" if none.
+        is_flushed: whether the file is on the disk, whatever happens to the machine.
     """
 
     number: int
     rows: tuple[int | None, ...]
     errors: tuple[str | None, ...]
     note: str = ""
+    is_flushed: bool = True
 
 
 class Progress:
@@ -106,10 +108,16 @@ class Progress:
 
 
 class PartRunner:
-    """Does parts of a job in one process."""
+    """Does parts of a job in one process.
 
-    def __init__(self, job: Job, progress: Progress | None = None) -> None:
-        self._job, self._progress = job, progress or Progress()
+    Args:
+        job: that has the parts.
+        progress: where it is.
+        flushes: whether each file is flushed to the disk. The process waits for that, which takes as long as some items of most models.
+    """
+
+    def __init__(self, job: Job, progress: Progress | None = None, *, flushes: bool = True) -> None:
+        self._job, self._progress, self._flushes = job, progress or Progress(), flushes
         self._predictor = Predictor(job.model, job.predictor).load()
         self._reader = ItemReader(self._predictor, job.image, job.column, MemoryLimit(job.predictor.max_memory))
 
@@ -127,8 +135,8 @@ class PartRunner:
             self._run(task, rows, number, positions, arrays)
             self._progress.batch = -1
         self._reader.close()
-        written = write_part(task.file, rows, self._job.form)
-        return PartResult(task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "")
+        written = write_part(task.file, rows, self._job.form, self._flushes)
+        return PartResult(task.number, tuple(written), tuple(row.error for row in rows), notes[0] if notes else "", self._flushes)
 
     def _batches(self, task: PartTask, rows: list[Row]) -> Iterator[tuple[int, list[int], list[Arrays]]]:
         """The items in batches of the same shapes: number, positions and arrays of each. What cannot be read is an error of its row."""

@@ -39,8 +39,8 @@ class Row:
     error: str | None = None
 
 
-def write_part(path: Path, rows: Sequence[Row], form: Format) -> list[int | None]:
-    """Write the results, whole or not at all.
+def write_part(path: Path, rows: Sequence[Row], form: Format, flushes: bool = True) -> list[int | None]:
+    """Write the results, whole or not at all; ``flushes`` as for ``replacing``.
 
     Returns:
         For each item its index along axis 0, its row or its line in the file; None if it has none there.
@@ -52,7 +52,7 @@ def write_part(path: Path, rows: Sequence[Row], form: Format) -> list[int | None
     done = [row for row in rows if row.error is None]
     listed = rows if form in ("parquet", "jsonl") else done
     try:
-        with replacing(path) as (file,):
+        with replacing(path, flushes=flushes) as (file,):
             _WRITERS[form](file, listed)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -15,10 +15,13 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from irexec.backend.threads import thread_count
 from irexec.errors import ModelError
+from irexec.io.files import flush_file
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
 
@@ -105,7 +108,7 @@ class Processes:
         make: makes what does a part.
     """
 
-    def __init__(self, job: Job, count: int | None = None, make: Make = PartRunner) -> None:
+    def __init__(self, job: Job, count: int | None = None, make: Make = partial(PartRunner, flushes=False)) -> None:
         self.count = thread_count(count)
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
@@ -163,7 +166,10 @@ class Processes:
                 again.append(self._after_death(first, batch, position))
                 again.extend(others)
                 return
-            process.tasks.popleft()
+            _, task = process.tasks.popleft()
+            if not result.is_flushed:
+                # The process goes on with its next part meanwhile.
+                _flush(task.file)
             yield result
 
     def _after_death(self, task: PartTask, batch: int, position: int) -> PartTask:
@@ -182,3 +188,10 @@ class Processes:
         """End the processes at once: a part may take minutes."""
         for child in multiprocessing.active_children():
             child.kill()
+
+
+def _flush(file: Path) -> None:
+    try:
+        flush_file(file)
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be written: {error.strerror or error}") from None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from irexec.html import Content, element, joined, page
-from irexec.ir.garbage import collection_paused
 from irexec.tools.report.contents import Contents
 from irexec.tools.report.sections import sections_of
 
@@ -19,7 +18,6 @@ class Page:
     sections: tuple[str, ...]
 
 
-@collection_paused()
 def report_page(found: Contents, title: str, origin: str, graph: Content = None) -> Page:
     """The page.
 

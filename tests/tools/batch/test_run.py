@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 from irexec import InputError, IrexecError, ModelError
+from irexec.tools.batch import pool
+from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import FORMATS, Job
+from irexec.tools.batch.part import PartRunner, PartTask
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, Watch, batch
 from irexec.tools.images import ImageOptions
@@ -310,3 +314,35 @@ def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, sour
     with pytest.raises(InputError, match="there is no cluster"):
         batch([source, str(damaged)], replace(job, batch_size=1), replace(options, resume=True), engine=refuse)
     assert begun() == kept
+
+
+def test_processes_do_not_wait_for_the_disk(tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(pool, "flush_file", lambda path: flushed.append(path.name))
+    run(model, [source], tmp_path / "out", batch_size=8)
+    assert sorted(flushed) == sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"part-00000{i}.npz" for i in range(3)]
+
+
+@pytest.mark.parametrize(("flushes", "count"), [(True, 1), (False, 0)])
+def test_a_part_is_flushed_where_it_is_written_or_by_the_command(
+    flushes: bool, count: int, tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(os, "fsync", calls.append)
+    task = PartTask(0, tmp_path / "part.npy", (Item(source, "arrays", 0),))
+    assert PartRunner(Job(model=model, form="npy"), flushes=flushes)(task).is_flushed is flushes
+    assert len(calls) == count
+    np.testing.assert_array_equal(np.load(task.file), EXPECTED[:1])
+
+
+def test_a_disk_that_is_full_when_it_is_flushed_ends_the_job(
+    tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pool, "flush_file", full)
+    with pytest.raises(ModelError, match="cannot be written: No space left on device"):
+        run(model, [source], tmp_path / "out.npz")
+    monkeypatch.undo()
+    assert run(model, [source], tmp_path / "out.npz", resume=True).done == 20

@@ -25,7 +25,8 @@ from irexec.tools.reduce import (
     reduce,
 )
 from irexec.tools.reduce.checks.check import Files
-from tests.support.paths import ROOT
+
+ROOT = Path(__file__).parent.parent.parent.parent
 
 
 class Own(Check):
