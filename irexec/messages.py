@@ -13,12 +13,16 @@ _SCANNED = 100_000
 INVISIBLE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 """In a pattern of characters: DEL and C1 control characters, separators of lines, marks of the direction of writing, surrogates."""
 
-_OBEYED = re.compile(f"[\x00-\x1f{INVISIBLE}]")
+OBEYED = f"\x00-\x1f{INVISIBLE}"
+"""The same with all control characters: what is never shown as it is."""
+
+_OBEYED = re.compile(f"[{OBEYED}]")
 
 
 def visible(text: str) -> str:
     """The text with escapes, such as ``\\x1b``, for control characters, line breaks, marks of direction and surrogates."""
-    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+    # Of printable characters none is looked for; most texts have no others.
+    return text if text.isprintable() else _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def cut(text: str, limit: int) -> str:

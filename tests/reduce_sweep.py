@@ -33,8 +33,8 @@ from irexec.ir.graph import Input, Node, Value
 from irexec.tools.input_sources import InputSource
 from irexec.tools.reduce import Check, DoesNotFail, FindingCheck, ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, reduce
 from tests.support.networks import feeds
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 NETWORKS = ROOT / "tests" / "data" / "networks"
 MOST = 3
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 _LAYERS: dict[str, set[str]] = {
     "startup": set(),
     "messages": set(),
@@ -62,7 +63,7 @@ _ONLY = {
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
 _USES_CONVERTERS = ("irexec/cli/convert.py", "irexec/api.py", "irexec/tools/runtimes/onnx_file.py")
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
-_FILES = sorted([*(_ROOT / "irexec").rglob("*.py"), *(_ROOT / "converters").rglob("*.py")])
+_FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob("*.py")])
 
 
 def _imports(source: str) -> Iterator[tuple[str, tuple[str, ...], bool]]:
@@ -111,13 +112,13 @@ def _objections(name: str, source: str) -> Iterator[str]:
             yield f"{name} imports {module}"
 
 
-@pytest.mark.parametrize("path", _FILES, ids=lambda path: str(path.relative_to(_ROOT)))
+@pytest.mark.parametrize("path", _FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports(path: Path) -> None:
-    assert list(_objections(path.relative_to(_ROOT).as_posix(), path.read_text(encoding="utf-8"))) == []
+    assert list(_objections(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))) == []
 
 
 def _module_name(path: Path) -> str:
-    name = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     return name.removesuffix(".__init__")
 
 
@@ -205,7 +206,7 @@ def test_a_converter_may_be_imported_when_it_is_asked_for() -> None:
 
 
 def test_the_top_level_is_what_it_is_said_to_be() -> None:
-    found = {path.name for path in _ROOT.iterdir() if not path.name.startswith(".") and path.name not in _LEFT_BY_TOOLS}
+    found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and path.name not in _LEFT_BY_TOOLS}
     assert found <= {"pyproject.toml", "README.md", "LICENSE", "irexec", "converters", "tests", "samples", "docs"}
 
 

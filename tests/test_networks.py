@@ -17,9 +17,9 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.runtime.compiled_model import CompiledModel
 from tests.support.networks import difference, feeds
 from tests.support.passes import ALONE
+from tests.support.paths import NETWORKS
 
-KEPT = Path(__file__).parent / "data" / "networks"
-NAMES = sorted(path.stem for path in KEPT.glob("*.zip"))
+NAMES = sorted(path.stem for path in NETWORKS.glob("*.zip"))
 # Largest difference, relative to the largest number of the output.
 TOLERANCE = 2e-5
 
@@ -28,7 +28,7 @@ TOLERANCE = 2e-5
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The .xml of a network, unpacked."""
     folder = tmp_path_factory.mktemp("network")
-    with zipfile.ZipFile(KEPT / f"{request.param}.zip") as archive:
+    with zipfile.ZipFile(NETWORKS / f"{request.param}.zip") as archive:
         archive.extractall(folder)
     return folder / f"{request.param}.xml"
 

@@ -11,8 +11,8 @@ import pytest
 
 import irexec
 from irexec.ir.shape_text import as_shape, parse_shape
+from tests.support.paths import IRS
 
-IRS = Path(__file__).parent / "data" / "openvino"
 XML = IRS / "state.xml"
 
 

@@ -26,7 +26,7 @@ from irexec.ir.portability.releases import Release, parse_release
 
 def validate(
     model: Model, *, weights: bool = False, portability: bool = False, release: str | None = None,
-    progress: Callable[[float], None] | None = None,
+    inference: Inference | None = None, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
     """All findings about a model, by XML line.
 
@@ -35,6 +35,7 @@ def validate(
         weights: also read every constant and report NaN and infinities.
         portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
         release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
+        inference: what ``infer_all`` gave for the model as it is; inferred without.
         progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
 
     Returns:
@@ -48,7 +49,7 @@ def validate(
     if is_execution_graph(model):
         return Findings([in_model(codes.EXECUTION_GRAPH, description(model))])
     with collection_paused():
-        inference = _infer_all(model)
+        inference = inference or infer_all(model)
         findings = [finding for graph in graphs(model) for finding in graph.problems]
         advance, part = progress or (lambda amount: None), 1 / (1 + len(CHECKS))
         advance(part)
@@ -73,7 +74,8 @@ def _of_other_implementations(model: Model, inference: Inference, portability: b
     return found
 
 
-def _infer_all(model: Model) -> Inference:
+@collection_paused()
+def infer_all(model: Model) -> Inference:
     """Facts of every value; the body of a node that could not be inferred is inferred from its own Parameters."""
     walk = SettlingInference()
     walk.graph(model, {})

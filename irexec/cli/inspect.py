@@ -112,6 +112,7 @@ class _Asked:
 class _Parts:
     """What was found of a model; None for what is not asked for."""
 
+    inference: Inference
     summary: Summary
     weights: list[WeightLine] | None
     cost: CostReport | None
@@ -124,12 +125,12 @@ class _Parts:
     @staticmethod
     def of(path: str, weights_path: str | None, mmap: bool, model: Model, asked: _Asked, shapes: Shapes) -> _Parts:
         """Everything that is asked for."""
-        summary = summarize(model)
-        inferred = asked.show_cost or asked.show_tree or asked.show_precision or asked.show_memory
-        inference = infer_shapes(model, tolerant=True) if inferred else None
+        inference = infer_shapes(model, tolerant=True)
+        summary = summarize(model, inference)
         weights = _weights(model, summary) if asked.show_weights else None
         histograms = _histograms(model, asked)
         return _Parts(
+            inference,
             summary,
             weights,
             cost(model, inference) if asked.show_cost else None,
@@ -171,7 +172,7 @@ def _show(path: str, model: Model, parts: _Parts, asked: _Asked) -> None:
         render.table(("operation", "layers"), parts.summary.ops.items(), right=(1,))
     if asked.show_layers:
         render.line()
-        render.lines(line for layer in layers(model) for line in _layer_lines(layer))
+        render.lines(line for layer in layers(model, parts.inference) for line in _layer_lines(layer))
     shown: tuple[tuple[Any, Callable[[Any], None]], ...] = (
         (parts.weights, _weight_table), (parts.tree, views.show_tree), (parts.precision, views.show_precision),
         (parts.cost, views.show_cost), (parts.memory, views.show_memory),
@@ -282,7 +283,7 @@ def _document(model: Model, parts: _Parts, asked: _Asked) -> dict[str, Any]:
     if asked.show_ops:
         document["ops"] = histogram(model)
     if asked.show_layers:
-        document["layers"] = [asdict(line) for line in layers(model)]
+        document["layers"] = [dict(vars(line)) for line in layers(model, parts.inference)]
         document["edges"] = [asdict(edge) for edge in edges(model)]
     if parts.weights is not None:
         document["weights"] = [asdict(line) for line in parts.weights]

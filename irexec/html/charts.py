@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from irexec.html.markup import Content, Html, element
@@ -19,14 +20,19 @@ def histogram(counts: Sequence[int], low: float, high: float, *, width: int = _W
     """
     total, highest = sum(counts), max(counts, default=0)
     text = f"histogram of {total:,} elements from {low:.4g} to {high:.4g}"
-    step = width / max(1, len(counts))
+    starts, wide = _places(len(counts), width)
     bars = [
-        f"M{_short(i * step)} {height}v-{_short(max(1.0, count / highest * height))}h{_short(max(0.5, step - 0.5))}V{height}z"
-        for i, count in enumerate(counts)
-        if count
+        f"M{starts[i]} {height}v-{_short(max(1.0, count / highest * height))}h{wide}V{height}z" for i, count in enumerate(counts) if count
     ]
     drawn = [element("title", text), element("path", d="".join(bars)) if bars else None]
     return _svg(drawn, width, height, text, "histogram")
+
+
+@functools.cache
+def _places(count: int, width: int) -> tuple[list[str], str]:
+    """Where the bars of a histogram begin, and how wide each is."""
+    step = width / max(1, count)
+    return [_short(i * step) for i in range(count)], _short(max(0.5, step - 0.5))
 
 
 def bar(part: float, text: str) -> Html:

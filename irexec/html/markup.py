@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterable
 
-from irexec.messages import visible
+from irexec.messages import OBEYED, visible
 
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 """Elements that have no content and no end tag."""
@@ -12,6 +14,7 @@ _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 
 # The module html of the standard library takes longer to import than all of this package.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+_SPECIAL = re.compile(f"[&<>\"'{OBEYED}]")
 
 
 class Html(str):
@@ -35,12 +38,14 @@ Attribute = str | int | float | bool | None
 
 def escaped(text: object) -> Html:
     """Text as markup: nothing in it is obeyed, and control characters and marks of direction show as escapes, such as ``\\x1b``."""
-    return text if isinstance(text, Html) else Html(visible(str(text)).translate(_ESCAPES))
+    return text if isinstance(text, Html) else Html(_escaped(str(text)))
 
 
 def joined(*content: Content) -> Html:
     """The markup of several pieces one after the other."""
-    return Html("".join(_pieces(content)))
+    pieces: list[str] = []
+    _add(pieces, content)
+    return Html("".join(pieces))
 
 
 def element(tag: str, /, *content: Content, **attributes: Attribute) -> Html:
@@ -52,20 +57,43 @@ def element(tag: str, /, *content: Content, **attributes: Attribute) -> Html:
         attributes: by name, with "-" written as "_" and a last "_" dropped (``class_="x"``, ``data_id=3``). None and False leave an
             attribute out, True gives it without a value.
     """
-    written = "".join(_attribute(name, value) for name, value in attributes.items() if value is not None and value is not False)
-    return Html(f"<{tag}{written}>" if tag in _VOID else f"<{tag}{written}>{''.join(_pieces(content))}</{tag}>")
+    pieces = ["<", tag]
+    for name, value in attributes.items():
+        if value is True:
+            pieces.append(f" {_written(name)}")
+        elif value is not None and value is not False:
+            pieces.append(f' {_written(name)}="{value if isinstance(value, Html) else _escaped(str(value))}"')
+    pieces.append(">")
+    if tag not in _VOID:
+        _add(pieces, content)
+        pieces += ("</", tag, ">")
+    return Html("".join(pieces))
 
 
-def _pieces(content: Iterable[Content]) -> Iterable[str]:
+# Pages of large models have millions of pieces, most of them texts in which nothing has to be escaped.
+
+
+def _escaped(text: str) -> str:
+    return text if _SPECIAL.search(text) is None else visible(text).translate(_ESCAPES)
+
+
+def _add(pieces: list[str], content: Iterable[Content]) -> None:
+    """Add the markup of a content to pieces of markup."""
     for piece in content:
-        if piece is None:
+        kind = type(piece)
+        if kind is Html:
+            pieces.append(piece)  # type: ignore[arg-type]  # mypy does not follow type()
+        elif kind is str or kind is int:
+            pieces.append(_escaped(str(piece)))
+        elif piece is None:
             continue
-        if isinstance(piece, str) or not isinstance(piece, Iterable):
-            yield escaped(piece)
+        elif isinstance(piece, str) or not isinstance(piece, Iterable):
+            pieces.append(escaped(piece))
         else:
-            yield from _pieces(piece)
+            _add(pieces, piece)
 
 
-def _attribute(name: str, value: Attribute) -> str:
-    name = name.removesuffix("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escaped(value)}"'
+@functools.cache
+def _written(name: str) -> str:
+    """The name of an attribute as it is written."""
+    return name.removesuffix("_").replace("_", "-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from irexec.html.markup import Content, Html, element, escaped
+from irexec.html.markup import Content, Html, element, escaped, joined
 from irexec.messages import cut
 
 _LONGEST = 300
@@ -120,9 +120,22 @@ def _cell(content: Content, column: Column, is_stacked: bool) -> Html:
         order, content = content.value, content.text
     # Such a cell may be broken anywhere, but is given some width before that.
     is_long = isinstance(content, str) and not isinstance(content, Html) and len(content) > _WIDE
-    style = f"{column.style_class or ''}{' long' if is_long else ''}".strip() or None
-    title = column.title if is_stacked and column.is_number else None
-    return element("td", _shortened(content), class_=style, data_order=order, data_title=title)
+    # Written here: tables of large models have hundreds of thousands of cells.
+    written = _CLASSES[column.is_number, column.is_code, is_long]
+    if order is not None:
+        written = f'{written} data-order="{order}"'
+    if is_stacked and column.is_number:
+        written = f'{written} data-title="{escaped(column.title)}"'
+    inside = _shortened(content)
+    return Html(f"<td{written}>{inside if isinstance(inside, Html) else joined(inside)}</td>")
+
+
+_CLASSES = {
+    (is_number, is_code, is_long): f' class="{" ".join(filter(None, (names, "long" if is_long else "")))}"' if names or is_long else ""
+    for is_number, is_code, names in ((False, False, ""), (False, True, "code"), (True, False, "number"), (True, True, "number"))
+    for is_long in (False, True)
+}
+"""The attribute of cells of each kind of column and content."""
 
 
 def _is_empty(content: Content) -> bool:

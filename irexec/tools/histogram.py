@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +15,7 @@ from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
 from irexec.messages import counted
-from irexec.tools.statistics import Moments, Statistics, array_blocks, blocks_of
+from irexec.tools.statistics import BLOCK, Moments, Statistics, array_blocks, blocks_of
 
 BINS = 20
 """How many intervals a histogram has unless another number is asked for."""
@@ -131,7 +132,9 @@ def _histogram(blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str,
         raise InputError(f"bins is {bins!r}, expected an integer from 1 to {_MAX_BINS}")
     moments, low, high = Moments(), None, None
     kind = ""
-    for block in blocks():
+    # What is small is not read and unpacked again for the second pass.
+    held = list(blocks()) if math.prod(shape) <= BLOCK else None
+    for block in blocks() if held is None else held:
         moments.add(block)
         kind = block.dtype.kind
         finite = block if kind in "iub" else block[np.isfinite(block)] if kind == "f" else block[:0]
@@ -142,7 +145,7 @@ def _histogram(blocks: Callable[[], Iterable[np.ndarray]], bins: int, name: str,
     if low is None or high is None:
         return Histogram(name, element, shape, (), (), None, False, found)
     counter = _Floats(low, high, bins) if kind == "f" else _Integers(int(low), int(high), bins)
-    for block in blocks():
+    for block in blocks() if held is None else held:
         counter.add(block)
     edges = counter.edges
     zero = next((i for i in range(len(edges) - 1) if edges[i] <= 0 < edges[i + 1]), None)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from irexec.analysis.model import Model, Port, brief, output_ports
-from irexec.analysis.shape_inference import UNKNOWN, infer_shapes
+from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.analysis.text_table import amount
 from irexec.html import Record, Records
 from irexec.ir.facts import Fact
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.tools.operations import unsupported
 
@@ -92,11 +93,16 @@ class Edge(Record):
     to_port: int
 
 
-def summarize(model: Model) -> Summary:
-    """The model at a glance; nothing of it is run or unpacked."""
+def summarize(model: Model, inference: Inference | None = None) -> Summary:
+    """The model at a glance; nothing of it is run or unpacked.
+
+    Args:
+        model: any model.
+        inference: what is known of its values; inferred without.
+    """
     nodes = list(model.walk())
     constants = [node.constant for node in nodes if node.constant is not None]
-    facts = infer_shapes(model, tolerant=True).facts
+    facts = (inference or infer_shapes(model, tolerant=True)).facts
     return Summary(
         name=model.name,
         version=model.version,
@@ -123,13 +129,21 @@ def written_type(node: Node) -> str:
     return node.spelling or node.type
 
 
-def layers(model: Model) -> Records[LayerLine]:
-    """Every layer, those of bodies after the layer that has them."""
-    return Records(layer_lines(model, infer_shapes(model, tolerant=True).facts))
+@collection_paused()
+def layers(model: Model, inference: Inference | None = None) -> Records[LayerLine]:
+    """Every layer, those of bodies after the layer that has them.
+
+    Args:
+        model: any model.
+        inference: what is known of its values; inferred without.
+    """
+    return Records(layer_lines(model, (inference or infer_shapes(model, tolerant=True)).facts))
 
 
 def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
     """Every layer, in the order of ``Graph.walk``; ``facts`` are those of shape inference."""
+    texts = {value: str(fact) for value, fact in facts.items()}
+    unknown = str(UNKNOWN)
     return [
         LayerLine(
             id=node.id,
@@ -137,8 +151,8 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
             name=node.name,
             type=written_type(node),
             version=node.version,
-            inputs=tuple(str(facts.get(v, UNKNOWN)) if v is not None else "-" for v in node.inputs),
-            outputs=tuple(str(facts.get(v, UNKNOWN)) for v in node.outputs),
+            inputs=tuple(texts.get(v, unknown) if v is not None else "-" for v in node.inputs),
+            outputs=tuple(texts.get(v, unknown) for v in node.outputs),
             sources=tuple(None if v is None else v.label for v in node.inputs),
             input_ports=tuple(map(node.input_id, range(len(node.ports)))),
             output_ports=tuple(value.port_id for value in node.outputs),
@@ -150,6 +164,7 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
     ]
 
 
+@collection_paused()
 def edges(model: Graph) -> Records[Edge]:
     """Every edge, those of bodies after those of the layer that has them."""
     return Records(

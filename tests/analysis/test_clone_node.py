@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import irexec
 from irexec.ir.graph import Value
 from irexec.tools.input_sources import random_array
-
-_FILES = Path(__file__).parents[1] / "data" / "openvino"
+from tests.support.paths import IRS
 
 
 @pytest.mark.parametrize("name", ["convolutions", "loop"])
 def test_a_model_cloned_node_by_node_computes_the_same(name: str) -> None:
-    model = irexec.read_model(_FILES / f"{name}.xml")
+    model = irexec.read_model(IRS / f"{name}.xml")
     inputs = {port.name: random_array(port, i) for i, port in enumerate(model.inputs)}
     expected = irexec.compile_model(model)(inputs)
 

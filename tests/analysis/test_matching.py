@@ -15,8 +15,8 @@ import irexec
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.analysis.matching.alignment import aligned
 from irexec.ir.graph import Graph, Input, Node
+from tests.support.paths import NETWORKS
 
-_KEPT = Path(__file__).parent.parent / "data" / "networks"
 _NETWORKS = ("resnet18", "bert_quantised", "scripted_loop", "bilstm_exported", "yolo", "mamba", "llama_int4_asym")
 
 
@@ -34,7 +34,7 @@ def _chain(blocks: int = 6, *, weights: bool = True) -> irexec.Model:
 
 
 def _network(name: str, folder: Path) -> irexec.Model:
-    with zipfile.ZipFile(_KEPT / f"{name}.zip") as archive:
+    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
         archive.extractall(folder)
     return irexec.read_model(folder / f"{name}.xml")
 

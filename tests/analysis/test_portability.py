@@ -20,8 +20,8 @@ from irexec.schema.registry import definitions, opset_versions
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
 from tests.support.one_operation import One, one_operation
+from tests.support.paths import DIGITS, IRS, NETWORKS
 
-DATA = Path(__file__).parent.parent / "data" / "openvino"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -101,7 +101,7 @@ TABLE = (
 
 @pytest.mark.parametrize(("name", "release", "codes"), TABLE)
 def test_what_a_release_does_not_read(name: str, release: str, codes: set[str]) -> None:
-    model = irexec.read_model(Path(__file__).parent.parent.parent / "samples" / "digits" / f"{name}.xml")
+    model = irexec.read_model(DIGITS / f"{name}.xml")
     assert {f.code for f in irexec.validate(model, release=release)} == codes
 
 
@@ -116,14 +116,14 @@ def test_what_a_release_does_not_read(name: str, release: str, codes: set[str]) 
     ],
 )
 def test_an_opset_is_newer_than_the_release(release: str, version: str, found: list[str], tmp_path: Path) -> None:
-    text = (DATA / "branch.xml").read_text("utf-8")
+    text = (IRS / "branch.xml").read_text("utf-8")
     (tmp_path / "m.xml").write_text(text.replace('type="Parameter" version="opset1"', f'type="Parameter" version="{version}"', 1), "utf-8")
-    model = irexec.read_model(tmp_path / "m.xml", DATA / "branch.bin")
+    model = irexec.read_model(tmp_path / "m.xml", IRS / "branch.bin")
     assert [f.code for f in irexec.validate(model, release=release) if f.code in ("IR901", "IR902")] == found
 
 
 def test_element_types_are_newer_than_the_release() -> None:
-    model = irexec.read_model(DATA / "types.xml")
+    model = irexec.read_model(IRS / "types.xml")
     for release, codes in (("2023.1", 9), ("2023.2", 8), ("2024.2", 2), ("2024.3", 0)):
         assert [f.code for f in irexec.validate(model, release=release)].count("IR903") == codes, release
 
@@ -140,7 +140,7 @@ def test_releases() -> None:
 
 
 def test_the_command(capsys: Capture) -> None:
-    path = str(DATA.parent.parent.parent / "samples" / "digits" / "classifier.xml")
+    path = str(DIGITS / "classifier.xml")
     assert run(["validate", path, "--for", "2023.3", "--json"]) == 1
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["code"], finding["layer_name"]) == ("IR901", "maxpool2")
@@ -148,13 +148,10 @@ def test_the_command(capsys: Capture) -> None:
     assert run(["validate", path, "--for", "2024.0", "--portability"]) == 0
     assert run(["validate", path, "--for", "2019.1"]) == 2
     capsys.readouterr()
-    assert run(["validate", str(DATA / "dynamic.xml"), "--portability"]) == 0
+    assert run(["validate", str(IRS / "dynamic.xml"), "--portability"]) == 0
     assert "IR960" in capsys.readouterr().out
-    assert run(["validate", str(DATA / "dynamic.xml"), "--portability", "--ignore", "IR960"]) == 0
+    assert run(["validate", str(IRS / "dynamic.xml"), "--portability", "--ignore", "IR960"]) == 0
     assert "IR960" not in capsys.readouterr().out
-
-
-NETWORKS = DATA.parent / "networks"
 
 
 @pytest.mark.parametrize("name", ["bilstm_tagger", "gru_tagger", "deberta", "swin", "ssd", "resnet18"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,8 +14,8 @@ from irexec.errors import ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.tools.equality import differences
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 CLASSIFIER = ROOT / "samples" / "digits" / "classifier.xml"
 INPUT = np.random.default_rng(3).random((1, 1, 8, 8), np.float32)
 

@@ -22,8 +22,8 @@ import numpy as np
 
 import irexec
 from tests.docs.matching import matches, normal
-from tests.docs.pages import ROOT
 from tests.docs.running import FailedExample, run_page
+from tests.support.paths import ROOT
 
 _PAGES: dict[str, dict[str, int]] = {
     "scale.md": {"classes.jsonl": 12, "ray.jsonl": 12, "scores": 12, "classes": 12, "spark-scores": 10, "spark-digits": 10},

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from irexec.cli.main import run
+from tests.support.paths import IRS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
-IRS = Path(__file__).parent.parent / "data" / "openvino"
 Capture = pytest.CaptureFixture[str]
 
 

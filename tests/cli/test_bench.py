@@ -16,8 +16,8 @@ import pytest
 from irexec import Builder, save_model
 from irexec.cli.main import run
 from irexec.tools.process_memory import peak_bytes
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
 

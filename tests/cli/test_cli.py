@@ -14,8 +14,9 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
-from tests.cli.calling import DIGITS, IRS, MODEL, Capture, complained, said
+from tests.cli.calling import MODEL, Capture, complained, said
 from tests.support.onnx_models import model_of
+from tests.support.paths import DIGITS, IRS
 
 
 def test_help_reads_well(capsys: Capture) -> None:

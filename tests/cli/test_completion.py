@@ -16,9 +16,9 @@ from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
 from irexec.io.model_names import model_names
 from tests.support.onnx_models import model_of
+from tests.support.paths import DIGITS
 
 Capture = pytest.CaptureFixture[str]
-DIGITS = Path(__file__).parents[2] / "samples" / "digits"
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
 A = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]

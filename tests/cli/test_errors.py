@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from irexec.cli.main import run
-from tests.cli.calling import DIGITS, MODEL, Capture, complained, said
+from tests.cli.calling import MODEL, Capture, complained, said
+from tests.support.paths import DIGITS
 
 
 def as_program(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from irexec.cli.main import run
 from irexec.io.held_file import HeldFile
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
 

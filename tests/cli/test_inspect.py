@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
 IRS = ROOT / "tests" / "data" / "openvino"
 EXECUTED = ROOT / "samples" / "execution_graph.xml"

@@ -10,9 +10,8 @@ import pytest
 
 from irexec import Builder, save_model
 from irexec.cli.main import run
+from tests.support.paths import DIGITS, IRS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
-DATA = Path(__file__).parent.parent / "data" / "openvino"
 MODEL = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
 
@@ -64,7 +63,7 @@ def test_verbose_lists_layers_and_reasons(capsys: Capture, tmp_path: Path) -> No
 
 
 def test_a_dynamic_model_without_shapes(capsys: Capture) -> None:
-    plan = json.loads(shown(capsys, DATA / "shared.xml", "--plan", "--json"))["plan"]
+    plan = json.loads(shown(capsys, IRS / "shared.xml", "--plan", "--json"))["plan"]
     assert plan["steps"]
     steps = json.loads(shown(capsys, MODEL, "--plan", "--shape", "?,1,8,8", "--json"))["plan"]["steps"]
     assert steps[0]["output"] == "f32[?,16,8,8]"

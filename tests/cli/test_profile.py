@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from irexec.cli.main import run
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
 
 from irexec.cli import progress
 from irexec.cli.main import run
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = str(DIGITS / "classifier.xml")
 COMMANDS = [
     (["inspect", MODEL, "--weights"], "reading weights"),

@@ -15,8 +15,8 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
 CLASSIFIER, DAMAGED = str(DIGITS / "classifier.xml"), str(DIGITS / "damaged.xml")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 import pytest
@@ -11,8 +10,9 @@ import pytest
 from irexec.cli.main import run
 from irexec.cli.shape_option import ShapeType, shapes_by_name
 from irexec.ir.dims import Dim
+from tests.support.paths import DIGITS
 
-CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
+CLASSIFIER = DIGITS / "classifier.xml"
 SIZES = (1, 3, Dim(), Dim(2, 8))
 
 

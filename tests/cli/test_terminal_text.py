@@ -14,9 +14,9 @@ from onnx import TensorProto, helper, save
 from irexec.cli import render
 from irexec.cli.main import run
 from irexec.tools.array_files import write_npz
+from tests.support.paths import SAMPLES
 from tests.test_messages import OBEYED
 
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
 Capture = pytest.CaptureFixture[str]
 
 # XML 1.0 allows these in names; of C0 it has tab and line break as references.

@@ -10,8 +10,8 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = str(DIGITS / "classifier.xml")
 IMAGE = str(DIGITS / "digit_7.png")
 Capture = pytest.CaptureFixture[str]

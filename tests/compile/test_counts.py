@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ from irexec.dtypes.elements import F32
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
 from tests.support.networks import feeds
-
-KEPT = Path(__file__).parents[1] / "data" / "networks"
-
+from tests.support.paths import NETWORKS
 
 # What chains hang on: products, pooling, normalizations, reductions and other chains.
 FEEDS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul", "MaxPool", "AvgPool", "MVN",
@@ -29,7 +26,7 @@ FEEDS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupCon
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[CompiledModel, Plan]]:
     """Each network, with the plan for the shapes of its first run."""
     folder, found = tmp_path_factory.mktemp("networks"), {}
-    for path in sorted(KEPT.glob("*.zip")):
+    for path in sorted(NETWORKS.glob("*.zip")):
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder)
         model = irexec.compile_model(irexec.read_model(folder / f"{path.stem}.xml"), threads=1)

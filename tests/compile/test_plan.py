@@ -6,7 +6,6 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from irexec.compile.graph import Graph, Operation
 from irexec.compile.plan import Compilation, plan
 from irexec.dtypes.elements import BF16, F32, I64, U4, Element
 from tests.support.memory import traced_peak
-
-DATA = Path(__file__).parent.parent / "data" / "openvino"
+from tests.support.paths import IRS
 
 MEGABYTE = 1 << 20
 
@@ -142,7 +140,7 @@ def _kept_in_plans() -> irexec.Model:
 
 
 @pytest.mark.parametrize(
-    "make", [_kept_in_plans, *(functools.partial(irexec.read_model, DATA / f"{name}.xml") for name in ("branch", "loop"))]
+    "make", [_kept_in_plans, *(functools.partial(irexec.read_model, IRS / f"{name}.xml") for name in ("branch", "loop"))]
 )
 def test_plans_keep_nothing_of_the_compile_graph(make: Callable[[], irexec.Model], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[weakref.ref[Operation]] = []

@@ -9,8 +9,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
-
-DATA = Path(__file__).parent.parent / "data" / "openvino"
+from tests.support.paths import IRS
 
 
 def product(size: str = "4") -> irexec.Model:
@@ -100,7 +99,7 @@ def test_it_is_printable() -> None:
 
 
 def test_steps_of_bodies_follow_the_step_that_has_them() -> None:
-    rows = irexec.compile_model(DATA / "branch.xml").plan.steps
+    rows = irexec.compile_model(IRS / "branch.xml").plan.steps
     branch = next(i for i, row in enumerate(rows) if row.operation == "If")
     inside = rows[branch + 1]
     assert inside.path == f"{rows[branch].layers[0]}/then_body/"

@@ -13,12 +13,11 @@ import pytest
 import irexec
 from tests.support.networks import difference, feeds
 from tests.support.passes import optimized
-
-KEPT = Path(__file__).parents[1] / "data" / "networks"
+from tests.support.paths import NETWORKS
 
 
 def _unpacked(network: str, folder: Path) -> Path:
-    with zipfile.ZipFile(KEPT / f"{network}.zip") as archive:
+    with zipfile.ZipFile(NETWORKS / f"{network}.zip") as archive:
         archive.extractall(folder)
     return folder / f"{network}.xml"
 

@@ -15,13 +15,12 @@ import irexec
 from irexec.analysis.model import declare
 from irexec.analysis.shape_inference import infer_shapes
 from tests.diff_sweep.judging import run
-
-KEPT = Path(__file__).parent.parent / "data" / "networks"
+from tests.support.paths import NETWORKS
 
 
 def network(name: str, folder: Path) -> irexec.Model:
     """A kept network whose ports declare what shape inference gives."""
-    with zipfile.ZipFile(KEPT / f"{name}.zip") as archive:
+    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
         archive.extractall(folder)
     model = irexec.read_model(folder / f"{name}.xml")
     declare(model, infer_shapes(model, tolerant=True))
@@ -42,7 +41,7 @@ def main() -> int:
     right: Counter[str] = Counter()
     edits = 0
     start = time.process_time()
-    for name in given.names or sorted(path.stem for path in KEPT.glob("*.zip")):
+    for name in given.names or sorted(path.stem for path in NETWORKS.glob("*.zip")):
         with tempfile.TemporaryDirectory() as folder:
             model = network(name, Path(folder))
             wrong = 0

@@ -2,6 +2,6 @@
 
 import sys
 
-from tests.docs.pages import ROOT
+from tests.support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "_extensions"))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 # Built output and generated pages are not written by hand.
 _NOT_PAGES = {"_build", "generated"}
 

@@ -23,8 +23,9 @@ from typing import Any
 
 from tests.docs.diffs import apply
 from tests.docs.matching import matches
-from tests.docs.pages import ROOT, Block, blocks, commands, output_of
+from tests.docs.pages import Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
+from tests.support.paths import ROOT
 
 _TREE = ("irexec", "converters", "tests", "samples", "pyproject.toml", "README.md")
 _STARTED = 60

@@ -12,9 +12,10 @@ import pytest
 
 from tests.docs.diffs import DoesNotApply, apply
 from tests.docs.matching import matches, normal
-from tests.docs.pages import ROOT, Block, blocks, commands, pages
+from tests.docs.pages import Block, blocks, commands, pages
 from tests.docs.running import FailedExample, NotAnExample, run_page
 from tests.docs.update import updated
+from tests.support.paths import ROOT
 
 # Python, console and diff blocks are run. The rest shows outputs, formats and lines for a shell (test_shell_lines).
 _RUN = {"console", "python", "diff"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks, commands
+from tests.docs.pages import blocks, commands
+from tests.support.paths import ROOT
 
 # What each guide must show, command by command: removing a step would leave the guide untested.
 _SHOWS = {

@@ -14,8 +14,8 @@ from irexec.ir.codes import CODES, Code
 from irexec.schema.attributes import AttributeShape, NonNegatives, Positive
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
-from tests.docs.pages import ROOT
 from tests.oracle.explained import KNOWN
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")

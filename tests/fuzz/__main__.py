@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tests.fuzz import targets
 from tests.fuzz.case import write_case
-from tests.fuzz.findings import ROOT
 from tests.fuzz.pool import Pool
 from tests.fuzz.report import Report, replay, settle
 from tests.fuzz.worker import Job, Settings
+from tests.support.paths import ROOT
 
 _ALL = "all"
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.findings import ROOT, frames_here, innermost
+from tests.fuzz.findings import frames_here, innermost
+from tests.support.paths import ROOT
 
 # Prefixes of events that no case has a reason for.
 _FORBIDDEN = (

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from irexec import io
-from tests.fuzz.findings import ROOT
 from tests.support import cases, laws
+from tests.support.paths import ROOT
 
 _RECORDED = ROOT / "tests" / "data" / "openvino"
 _LARGEST = 2000

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 PROJECT = (f"{ROOT}/irexec/", f"{ROOT}/converters/")
 NOWHERE = "outside of the project"
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.fuzz.findings import ROOT
+from tests.support.paths import ROOT
 
 _LARGEST = 6000
 _SUITES = Path(onnx.__file__).parent / "backend" / "test" / "data"

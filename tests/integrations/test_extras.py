@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from irexec.integrations import extras
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(("library", "extra"), [("ray", "ray"), ("kserve", "serve")])

@@ -19,9 +19,8 @@ from irexec.integrations import ray_data
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartTask
+from tests.support.paths import DIGITS
 from tests.tools.batch import models
-
-DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 
 
 def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ import irexec
 from irexec.cli.main import run
 from irexec.tools.array_files import open_arrays
 from irexec.tools.results import read_labels
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parents[2] / "samples" / "digits"
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no FIFOs, devices and alarms")
 

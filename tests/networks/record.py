@@ -16,8 +16,8 @@ import numpy as np
 import irexec
 from tests.networks.check import oracle
 from tests.support.networks import feeds
+from tests.support.paths import NETWORKS
 
-KEPT = Path(__file__).parents[1] / "data" / "networks"
 MOST = 200_000
 # What says no more than another does: attention written out becomes one operation on the way, as where it was one from the start.
 LEFT_OUT = (
@@ -34,8 +34,8 @@ def record(path: Path) -> Path:
     answers = [run(inputs) for inputs in feeds(path, irexec.read_model(path).inputs)]
     arrays = io.BytesIO()
     np.savez(arrays, **{f"{i}.{j}": array for i, outputs in enumerate(answers) for j, array in enumerate(outputs)})
-    KEPT.mkdir(exist_ok=True)
-    kept = KEPT / f"{path.stem}.zip"
+    NETWORKS.mkdir(exist_ok=True)
+    kept = NETWORKS / f"{path.stem}.zip"
     with zipfile.ZipFile(kept, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for suffix, data in [(s, path.with_suffix(s).read_bytes()) for s in (".xml", ".bin", ".json")] + [(".npz", arrays.getvalue())]:
             archive.writestr(zipfile.ZipInfo(f"{path.stem}{suffix}"), data, zipfile.ZIP_DEFLATED)

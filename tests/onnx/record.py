@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnxruntime
 
 from tests.onnx.rows import ROWS, Row
+from tests.support.paths import DATA
 
-GOLDENS = Path(__file__).parent.parent / "data" / "onnx_rows.npz"
+GOLDENS = DATA / "onnx_rows.npz"
 
 
 def answers(row: Row) -> dict[str, np.ndarray]:

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-RECORDED = Path(__file__).parent.parent / "data" / "onnx" / "recurrent.npz"
+from tests.support.paths import DATA
+
+RECORDED = DATA / "onnx" / "recurrent.npz"
 T, B, I, H = 4, 3, 2, 3
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _SYMBOLS = {"x": {0: "T", 1: "B"}, "sequence_lens": {0: "B"}, "initial_h": {1: "B"}, "initial_c": {1: "B"}}

@@ -8,15 +8,14 @@ writes tests/data/openvino/**/*.xml and .bin; the tests themselves need no OpenV
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
 from tests.oracle import corpus_operations
+from tests.support.paths import IRS
 
-FOLDER = Path(__file__).parent.parent / "data" / "openvino"
 RNG = np.random.default_rng(0)
 
 
@@ -143,9 +142,9 @@ COMPRESSED = ("names", "half")
 
 
 def main() -> None:
-    (FOLDER / "operations").mkdir(parents=True, exist_ok=True)
+    (IRS / "operations").mkdir(parents=True, exist_ok=True)
     # In this order: layers are called by a count that runs through all models.
-    for folder, models in ((FOLDER, MODELS), (FOLDER / "operations", corpus_operations.MODELS)):
+    for folder, models in ((IRS, MODELS), (IRS / "operations", corpus_operations.MODELS)):
         for name, make in models.items():
             ov.save_model(make(), folder / f"{name}.xml", compress_to_fp16=name in COMPRESSED)
             print(name)

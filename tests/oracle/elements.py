@@ -21,8 +21,9 @@ from irexec.dtypes.elements import F32, I32, element
 from tests.oracle.openvino_runner import model_of
 from tests.support import goldens
 from tests.support.one_operation import Text
+from tests.support.paths import DATA
 
-FILE = Path(__file__).parent.parent / "data" / "elements.npz"
+FILE = DATA / "elements.npz"
 BYTES = ("f8e4m3", "f8e5m2", "f8e8m0")
 NIBBLES = ("f4e2m1", "nf4")
 HALVES = ("f16", "bf16")

@@ -19,8 +19,7 @@ from irexec.runtime.arenas import Arenas
 from irexec.runtime.execute import run
 from irexec.schema.registry import newest
 from irexec.tools.input_sources import random_array
-
-IRS = Path(__file__).parent.parent / "data" / "openvino"
+from tests.support.paths import IRS
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 import irexec
 from irexec.runtime.plans import PlanCache
-
-IRS = Path(__file__).parent.parent / "data" / "openvino"
 
 
 def _compiled() -> irexec.CompiledModel:

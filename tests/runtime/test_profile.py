@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.runtime.observation import StepRun
+from tests.support.paths import DIGITS, IRS
 
-DATA = Path(__file__).parent.parent / "data" / "openvino"
-MODEL = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
+MODEL = DIGITS / "classifier.xml"
 IMAGE = np.ones((1, 1, 8, 8), np.float32)
 LAYERS = [
     "conv0/Convolution", "conv0", "relu1", "maxpool2", "conv3/Convolution", "conv3", "relu4", "maxpool5", "dense6.flat", "dense6/MatMul",
@@ -79,7 +78,7 @@ def test_dynamic_models_are_profiled_for_the_shapes_of_the_inputs() -> None:
 
 
 def test_profiling_leaves_the_state_of_variables_alone() -> None:
-    compiled = irexec.compile_model(DATA / "state.xml")
+    compiled = irexec.compile_model(IRS / "state.xml")
     inputs = [np.ones([int(size) for size in port.shape], port.element.carrier) for port in compiled.inputs]
     compiled(inputs)
     before = {name: array.copy() for name, array in compiled.variables.items()}

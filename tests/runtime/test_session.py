@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import irexec
 from irexec.dtypes.elements import F32, I64, element
+from tests.support.paths import IRS
 
-IRS = Path(__file__).parent.parent / "data" / "openvino"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ import irexec
 from irexec.analysis.builder import packed
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Node
+from tests.support.paths import IRS
 
-IRS = Path(__file__).parent.parent / "data" / "openvino"
 WEIGHTS = np.float32([1, -2, 3])
 
 

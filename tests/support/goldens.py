@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDER = Path(__file__).parent.parent / "data" / "goldens"
+from tests.support.paths import DATA
+
+FOLDER = DATA / "goldens"
 
 
 class StaleGolden(Exception):

@@ -16,8 +16,9 @@ from tests.diff_sweep.__main__ import network
 from tests.diff_sweep.edits import EDITS
 from tests.diff_sweep.judging import run
 from tests.diff_sweep.mixing import copied, mix, rename
+from tests.support.paths import DIGITS
 
-_CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
+_CLASSIFIER = DIGITS / "classifier.xml"
 _SAMPLE = ("resnet18", "scripted_loop", "bert_quantised", "rnn_tagger")
 
 

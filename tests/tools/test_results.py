@@ -11,8 +11,9 @@ import pytest
 from irexec.cli.main import run
 from irexec.errors import InputError
 from irexec.tools.results import class_axis, describe, predictions, read_labels
+from tests.support.paths import DIGITS
 
-CLASSIFIER = Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml"
+CLASSIFIER = DIGITS / "classifier.xml"
 
 
 @pytest.mark.parametrize(

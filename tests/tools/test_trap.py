@@ -15,9 +15,9 @@ from irexec.runtime.watched import watched_values
 from irexec.tools.ranges import read_ranges
 from irexec.tools.trap import Trap, TrapWatcher
 from irexec.tools.trapped_run import record_ranges, trap
+from tests.support.paths import IRS
 
 NAN, INF = np.nan, np.inf
-IRS = Path(__file__).parent.parent / "data" / "openvino"
 
 
 def _quotient(divisor: list[float] | None = None) -> irexec.Model:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from irexec.analysis.cost import NO_COMPUTATION, Cost, Costs
-from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.errors import IrexecError
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.drawing import Edge
@@ -34,9 +35,15 @@ class Content:
     owners: tuple[tuple[int, str] | None, ...]
 
 
-def content_of(model: Graph) -> Content:
-    """The layers and edges of a model, however damaged; nothing is run or unpacked."""
-    facts = infer_shapes(model, tolerant=True).facts
+@collection_paused()
+def content_of(model: Graph, inference: Inference | None = None) -> Content:
+    """The layers and edges of a model, however damaged; nothing is run or unpacked.
+
+    Args:
+        model: any model.
+        inference: what is known of its values; inferred without.
+    """
+    facts = (inference or infer_shapes(model, tolerant=True)).facts
     nodes = tuple(model.walk())
     index = {node: i for i, node in enumerate(nodes)}
     costs = Costs(model, facts)

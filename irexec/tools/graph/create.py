@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from irexec.analysis.validate import validate
+from irexec.analysis.validate import infer_all, validate
 from irexec.messages import counted
 from irexec.tools.graph.draw import draw
 from irexec.tools.graph.drawing import Drawing
@@ -56,12 +56,13 @@ def create(
     """
     model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
     reshape(model, options.shapes or {}, tolerant=True)
-    found = validate(model) if options.findings else ()
+    inference = infer_all(model)
+    found = validate(model, inference=inference) if options.findings else ()
     measured = profile(path, sources, options, notify) if options.times else None
     unreadable = [node for node in model.walk() if node.constant is not None and not node.constant.is_readable]
     if options.statistics and unreadable:
         notify(f"the values of {counted(len(unreadable), 'constant')} cannot be read")
     return draw(
         model, around=options.around, hops=options.hops, from_=options.from_, to=options.to, bodies=options.bodies, cluster=options.cluster,
-        statistics=options.statistics, findings=found, profile=measured, advance=advance,
+        statistics=options.statistics, findings=found, profile=measured, inference=inference, advance=advance,
     )  # fmt: skip

@@ -10,8 +10,10 @@ from typing import Any
 
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.model import check_model
+from irexec.analysis.shape_inference import Inference
 from irexec.errors import InputError, ModelError
 from irexec.ir.findings import Finding
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
 from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, content_of, drawn_in
@@ -35,6 +37,7 @@ def draw(
     statistics: bool = False,
     findings: Iterable[Finding] = (),
     profile: Profile | None = None,
+    inference: Inference | None = None,
     advance: Callable[[int], None] = lambda bytes: None,
 ) -> Drawing:
     """A model, or a part of it, as a drawing; nothing is run.
@@ -49,33 +52,29 @@ def draw(
         statistics: whether constants have theirs, for which those that are drawn are read; one that cannot be read has none.
         findings: of ``irexec.validate``, which are marked on their layers.
         profile: of the same model, whose times are marked on its layers.
+        inference: what is known of the model's values; inferred without.
         advance: called with numbers of bytes while constants are read.
 
     Raises:
         InputError: it is not a model, or there is no layer of a name.
     """
     check_model(model)
-    content = content_of(model)
-    into = drawn_in(content)
+    content = content_of(model, inference)
+    with collection_paused():
+        into = drawn_in(content)
     shown = select(content, into, around_keys=around, hops=hops, from_keys=from_, to_keys=to)
     kept = _kept(content, into, shown)
     index = {i: k for k, i in enumerate(kept)}
     marks = _Marks(content, findings, profile)
-    layers = [_layer(content, i, index, into, marks) for i in kept]
-    for layer in layers:
-        if layer.drawn_in is not None:
-            host = layers[layer.drawn_in]
-            layers[host.index] = replace(host, constants=(*host.constants, layer.index))
-    for i, reads in _constant_inputs(content, into).items():
-        if i in index:
-            layers[index[i]] = replace(layers[index[i]], reads=tuple(reads))
+    layers = _layers(content, index, into, marks)
     if statistics:
         _add_statistics(content, index, layers, advance)
-    edges = tuple(
-        Edge(index[e.source], e.output, index[e.target], e.input) for e in content.edges if e.source in index and e.target in index
-    )
     owners = {index[i]: (index[owner[0]], owner[1]) for i in kept if (owner := content.owners[i]) is not None and owner[0] in index}
-    frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
+    with collection_paused():
+        edges = tuple(
+            Edge(index[e.source], e.output, index[e.target], e.input) for e in content.edges if e.source in index and e.target in index
+        )
+        frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
     return ShownDrawing(
         name=model.name,
         layers=tuple(layers),
@@ -145,17 +144,28 @@ def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
     }
 
 
-def _layer(content: Content, i: int, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> Layer:
-    node = content.nodes[i]
-    return Layer(
-        index=index[i],
-        line=content.lines[i],
-        family=family_of(node.type, node.version),
-        cost=content.costs[i],
-        drawn_in=index.get(into[i]) if i in into else None,
-        findings=tuple(marks.findings.get(i, ())),
-        **marks.times.get(i, {}),
-    )
+@collection_paused()
+def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> list[Layer]:
+    """The layers of the drawing, in the order of ``index``."""
+    constants: dict[int, list[int]] = defaultdict(list)
+    for i, k in index.items():
+        if i in into and into[i] in index:
+            constants[into[i]].append(k)
+    reads = _constant_inputs(content, into)
+    return [
+        Layer(
+            index=k,
+            line=content.lines[i],
+            family=family_of(content.nodes[i].type, content.nodes[i].version),
+            cost=content.costs[i],
+            drawn_in=index.get(into[i]) if i in into else None,
+            constants=tuple(constants.get(i, ())),
+            reads=tuple(reads.get(i, ())),
+            findings=tuple(marks.findings.get(i, ())),
+            **marks.times.get(i, {}),
+        )
+        for i, k in index.items()
+    ]
 
 
 def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, list[str]]:

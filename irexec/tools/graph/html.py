@@ -13,6 +13,7 @@ from typing import Any
 
 from irexec.html import Html, data, element, joined, page
 from irexec.ir.findings import Finding
+from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import Drawing, Frame, Layer
 from irexec.tools.graph.families import FAMILIES
@@ -32,6 +33,7 @@ def graph_page(drawing: Drawing) -> str:
     return page(visible(cut(drawing.name or "model", 200)), graph_fragment(drawing, is_whole_page=True))
 
 
+@collection_paused()
 def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool = False) -> Html:
     """The graph as a part of a page, with its style sheet and script; several may be in one page under different ids.
 

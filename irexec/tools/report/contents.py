@@ -11,14 +11,15 @@ import numpy as np
 
 from irexec.analysis.execution_graph import is_execution_graph
 from irexec.analysis.model import Model
-from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.shape_inference import Inference
 from irexec.errors import InputError, IrexecError
 from irexec.ir.findings import Findings
+from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Node
 from irexec.runtime.profile import Profile
 from irexec.tools.cost import CostReport, cost
 from irexec.tools.histogram import Histogram, constant_histogram
-from irexec.tools.inspect import LayerLine, Summary, layers, summarize
+from irexec.tools.inspect import LayerLine, Summary, layer_lines, summarize
 from irexec.tools.memory import MemoryReport, PlannedMemory, memory
 from irexec.tools.precision import PrecisionReport, precision
 
@@ -47,6 +48,7 @@ class Contents:
         lines: every layer, those of bodies after the layer that has them.
         nodes: the same layers as the graph has them.
         findings: about the model.
+        inference: what is known of its values.
         summary, cost, memory, precision: of the model; None for an execution graph, or where ``notes`` say why.
         histograms: of each constant, or why it cannot be read; None if weights are not to be read.
         measured: None unless the model was run.
@@ -57,6 +59,7 @@ class Contents:
     lines: list[LayerLine]
     nodes: list[Node]
     findings: Findings
+    inference: Inference
     summary: Summary | None = None
     cost: CostReport | None = None
     memory: MemoryReport | None = None
@@ -84,19 +87,20 @@ class Contents:
             return None
 
 
-def contents_of(model: Model, findings: Findings, *, advance: Advance = lambda part: None) -> Contents:
+@collection_paused()
+def contents_of(model: Model, findings: Findings, inference: Inference, *, advance: Advance = lambda part: None) -> Contents:
     """Everything that can be said of a model, however damaged, without running it or reading its weights.
 
     Args:
         model: any model, or an execution graph.
         findings: about it.
+        inference: what is known of its values.
         advance: is called after each part of the work with the part that it was of all, as a fraction.
     """
-    found = Contents(model, layers(model), list(model.walk()), findings)
+    found = Contents(model, layer_lines(model, inference.facts), list(model.walk()), findings, inference)
     advance(0.4)
     if not found.is_execution_graph:
-        inference = infer_shapes(model, tolerant=True)
-        found.summary = found.attempt("summary", lambda: summarize(model))
+        found.summary = found.attempt("summary", lambda: summarize(model, inference))
         advance(0.2)
         found.cost = found.attempt("cost", lambda: cost(model, inference))
         advance(0.2)

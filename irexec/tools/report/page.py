@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from irexec.html import Content, element, joined, page
+from irexec.ir.garbage import collection_paused
 from irexec.tools.report.contents import Contents
 from irexec.tools.report.sections import sections_of
 
@@ -18,6 +19,7 @@ class Page:
     sections: tuple[str, ...]
 
 
+@collection_paused()
 def report_page(found: Contents, title: str, origin: str, graph: Content = None) -> Page:
     """The page.
 

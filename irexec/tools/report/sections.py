@@ -56,7 +56,7 @@ def sections_of(found: Contents, graph: Content) -> list[Section]:
         return [*first, last]
     all_sections = [
         *first,
-        Section("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found.model)),
+        Section("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
         Section("graph", "Graph", graph),
         Section("operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)),
         Section("time", "Time", None if found.measured is None else times(found.measured.profile)),
@@ -151,11 +151,13 @@ def findings(found: Sequence[Finding], index: Index) -> Html:
     return joined(element("p", count_text(found)), shown)
 
 
-def ports(model: Model) -> Html:
+def ports(found: Contents) -> Html:
     """Inputs, outputs and variables."""
-    variables = dict.fromkeys(node.attributes.get("variable_id", "") for node in model.walk() if node.type in ("ReadValue", "Assign"))
+    variables = dict.fromkeys(node.attributes.get("variable_id", "") for node in found.nodes if node.type in ("ReadValue", "Assign"))
     state = element("p", "variables, whose state is kept between runs: ", ", ".join(variables)) if variables else None
-    return joined(ports_table({"input": model.inputs, "output": model.outputs}), state)
+    summary, model = found.summary, found.model
+    inputs, outputs = (summary.inputs, summary.outputs) if summary is not None else (model.inputs, model.outputs)
+    return joined(ports_table({"input": inputs, "output": outputs}), state)
 
 
 def operations(found: Contents) -> Html:

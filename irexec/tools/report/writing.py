@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irexec.analysis.model import Model
-from irexec.analysis.validate import validate
+from irexec.analysis.shape_inference import Inference
+from irexec.analysis.validate import infer_all, validate
 from irexec.api import read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
@@ -136,7 +137,7 @@ def check_output(output: str, read: Mapping[str, str]) -> None:
 
 def _not_converted(path: str, findings: list[Finding]) -> Contents:
     """The contents for an ONNX model that cannot be converted: the findings say why."""
-    found = Contents(Model(path=Path(path)), [], [], Findings(findings))
+    found = Contents(Model(path=Path(path)), [], [], Findings(findings), Inference())
     found.notes.append("layers, costs, memory and weights: the model cannot be converted to IR, the findings say why")
     return found
 
@@ -144,9 +145,12 @@ def _not_converted(path: str, findings: list[Finding]) -> Contents:
 def _contents(model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress) -> Contents:
     """All that can be said of a model, in addition to the findings from reading it."""
     with progress("checking", 1) as advance:
-        findings = Findings([*before, *validate(model, progress=lambda part: advance(part / 2))])
-        reshape(model, options.shapes or {}, tolerant=True)
-        found = contents_of(model, findings, advance=lambda part: advance(part / 2))
+        inference = infer_all(model)
+        findings = Findings([*before, *validate(model, inference=inference, progress=lambda part: advance(part / 2))])
+        if options.shapes:
+            reshape(model, options.shapes, tolerant=True)
+            inference = infer_all(model)
+        found = contents_of(model, findings, inference, advance=lambda part: advance(part / 2))
     if options.has_weights:
         with progress("reading weights", found.weight_bytes) as advance:
             read_weights(found, advance)

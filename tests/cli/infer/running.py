@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from tests.support.paths import DIGITS
 
-DIGITS = Path(__file__).parents[3] / "samples" / "digits"
-IRS = Path(__file__).parents[2] / "data" / "openvino"
 CLASSIFIER = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,8 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
-from tests.cli.calling import DIGITS, IRS, MODEL, Capture, complained, said
+from tests.cli.calling import MODEL, Capture, complained, said
+from tests.support.paths import DIGITS, IRS
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from irexec import tools
-from tests.cli.infer.running import CLASSIFIER, IRS, Capture, contents, infer
+from tests.cli.infer.running import CLASSIFIER, Capture, contents, infer
+from tests.support.paths import IRS
 
 
 def test_a_second_dump_takes_the_place_of_the_first(tmp_path: Path, capsys: Capture) -> None:

@@ -21,7 +21,8 @@ from irexec.cli.main import run
 from irexec.dtypes.elements import F32
 from irexec.runtime.session import Session
 from irexec.schema.opdef import OpDef
-from tests.cli.infer.running import CLASSIFIER, IRS, Capture, infer, values
+from tests.cli.infer.running import CLASSIFIER, Capture, infer, values
+from tests.support.paths import IRS
 
 COUNTER = """<?xml version="1.0"?>
 <net name="counter" version="11"><layers>

@@ -14,10 +14,10 @@ from tests.fuzz import corpus
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
 from tests.fuzz.command_lines import command_line
-from tests.fuzz.findings import ROOT
 from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
+from tests.support.paths import ROOT
 
 QUICK = 2500
 _SAMPLES = ROOT / "samples" / "digits"

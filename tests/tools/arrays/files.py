@@ -11,8 +11,6 @@ import numpy as np
 
 from irexec.tools.array_files import open_arrays
 
-DIGITS = Path(__file__).parents[3] / "samples" / "digits"
-
 
 def saved(array: np.ndarray) -> bytes:
     """The .npy that NumPy writes."""

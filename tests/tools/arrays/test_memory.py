@@ -17,7 +17,8 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.tools.array_files import open_arrays
 from irexec.tools.input_sources import InputSource, input_arrays
-from tests.tools.arrays.files import DIGITS, saved, zipped
+from tests.support.paths import DIGITS
+from tests.tools.arrays.files import saved, zipped
 
 
 def _memory(folder: Path, kilobytes: int) -> MemoryLimit:

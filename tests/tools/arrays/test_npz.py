@@ -16,7 +16,8 @@ from irexec.cli.main import run
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import ModelError
 from irexec.tools.array_files import ArrayFile, open_arrays, write_npz
-from tests.tools.arrays.files import DIGITS, read, saved, written, zipped
+from tests.support.paths import DIGITS
+from tests.tools.arrays.files import read, saved, written, zipped
 
 
 def _flagged(content: bytes, bits: int) -> bytes:

@@ -13,9 +13,9 @@ import irexec.ray
 from irexec import InputError, ModelError
 from irexec.tools.batch.columns import ColumnPredictor
 from irexec.tools.images import ImageOptions
+from tests.support.paths import DIGITS
 from tests.tools.batch import models
 
-DIGITS = Path(__file__).parents[3] / "samples" / "digits"
 SCALED = ImageOptions(scale=(255.0,))
 
 

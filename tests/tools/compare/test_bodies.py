@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import irexec
 from irexec import Model
 from irexec.tools.compare import CompareOptions, compare
+from tests.support.paths import IRS
 from tests.tools.compare.models import W2, chain, changed
-
-IRS = Path(__file__).parents[2] / "data" / "openvino"
 
 
 def body_of(model: Model) -> irexec.ir.graph.Graph:

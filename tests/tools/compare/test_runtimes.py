@@ -10,9 +10,8 @@ import pytest
 import irexec
 from irexec import Builder, InputError
 from irexec.tools.compare import CompareOptions, compare
+from tests.support.paths import DIGITS
 from tests.tools.compare.models import chain
-
-DIGITS = Path(__file__).parents[3] / "samples" / "digits"
 
 
 def test_one_model_needs_two_runtimes() -> None:

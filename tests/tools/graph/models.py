@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 import irexec
 from irexec.analysis.builder import Builder
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"
 DATA = ROOT / "tests" / "data" / "openvino"
 

@@ -13,8 +13,6 @@ from irexec.dtypes.elements import F32, Element
 from irexec.ir.graph import Node
 from irexec.tools.images import ImageOptions, read_image, result_pixels
 
-DIGITS = Path(__file__).parents[3] / "samples" / "digits"
-
 
 def port(*shape: int, element: Element = F32) -> Port:
     """An input of this shape."""

@@ -13,7 +13,8 @@ from PIL import Image
 
 from irexec.cli.main import run
 from irexec.errors import ModelError, UnsupportedError
-from tests.tools.images.reading import DIGITS, WIDE, port, read, saved
+from tests.support.paths import DIGITS
+from tests.tools.images.reading import WIDE, port, read, saved
 
 
 @pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", b"%PDF-1.4\n", b"no image"])

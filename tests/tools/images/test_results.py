@@ -15,7 +15,8 @@ from irexec.cli.main import run
 from irexec.errors import InputError
 from irexec.tools.image_files import write_png
 from irexec.tools.images import ImageOptions, result_pixels
-from tests.tools.images.reading import DIGITS, pixels
+from tests.support.paths import DIGITS
+from tests.tools.images.reading import pixels
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ from irexec.tools.reduce import (
     reduce,
 )
 from irexec.tools.reduce.checks.check import Files
-
-ROOT = Path(__file__).parent.parent.parent.parent
+from tests.support.paths import ROOT
 
 
 class Own(Check):
