@@ -41,15 +41,17 @@ def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tup
     while waiting:
         one = waiting.pop()
         waiting += one.groups
-        _one_group(one, types, pairs)
+        # In what repeats something may repeat: blocks in the stages of a network, heads in its blocks.
+        waiting += _one_group(one, types, pairs)
 
 
 Item = int | Group
 
 
-def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
+def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> list[Group]:
+    """The groups that were made."""
     if len(group.layers) + len(group.groups) < _ITEMS:
-        return
+        return []
     members: list[tuple[Item, list[int]]] = [(i, [i]) for i in group.layers]
     members += [(inner, sorted(inner.all_layers())) for inner in group.groups]
     members.sort(key=lambda member: member[1])
@@ -72,9 +74,11 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
             taken.update(inside)
             made.append(_block([members[k] for k in inside], types, f"{copy + 1} of {repetition.copies}"))
     rest = [members[k][0] for k in range(len(members)) if k not in taken]
-    if made and (rest or len(made) > 1):
-        group.layers = [item for item in rest if isinstance(item, int)]
-        group.groups = [item for item in rest if isinstance(item, Group)] + made
+    if not made or (not rest and len(made) == 1):
+        return []
+    group.layers = [item for item in rest if isinstance(item, int)]
+    group.groups = [item for item in rest if isinstance(item, Group)] + made
+    return made
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:

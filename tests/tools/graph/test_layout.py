@@ -117,6 +117,22 @@ def test_layers_without_names_fold_by_what_repeats() -> None:
     assert all(len(frame.items) == 5 for frame in drawing.frames[1:])
 
 
+def test_what_repeats_in_a_part_that_repeats_folds_in_it() -> None:
+    """Three times a block of four layers, and two others, six times over."""
+    kinds = ("Relu", "Sigmoid", "Tanh", "Abs") * 3 + ("Exp", "Floor")
+    model = chain([f"n{i}" for i in range(len(kinds) * 6)])
+    for i, node in enumerate(node for node in model.nodes if node.type == "Relu"):
+        node.type = node.spelling = kinds[i % len(kinds)]
+    frames = draw(model, cluster=True).frames
+    outer = [frame for frame in frames if frame.parent == 0]
+    assert [frame.name for frame in outer] == [f"Relu … {i + 1} of 6" for i in range(6)]
+    for one in outer:
+        inner = [frame for frame in frames if frame.parent == one.index]
+        assert [frame.name for frame in inner] == [f"Relu … {i + 1} of 3" for i in range(3)]
+        assert all(len(frame.items) == 4 for frame in inner)
+        assert sorted(len(frame.items) for frame in (one, *inner)) == [4, 4, 4, 5]
+
+
 def test_each_operation_has_a_family() -> None:
     registry.loader.load()
     files = {
