@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.tools.input_sources import InputSource
 from irexec.tools.reduce import Check, DoesNotFail, FindingCheck, ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, reduce
-from tests.support.networks import feeds
+from tests.support.networks import feeds, unpacked
 from tests.support.paths import ROOT
 
 NETWORKS = ROOT / "tests" / "data" / "networks"
@@ -310,13 +309,6 @@ def judged(report: Reduction, planted: Planted, folder: Path, reproduce: bool) -
         if planted.shown(done.returncode, done.stdout)
         else f"the command ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}"
     )
-
-
-def unpacked(name: str, folder: Path) -> Path:
-    """The .xml of a network."""
-    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
-        archive.extractall(folder)
-    return folder / f"{name}.xml"
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ The networks are kept in tests/data/networks; tests/networks says how they are m
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import irexec
 from irexec import io
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.runtime.compiled_model import CompiledModel
-from tests.support.networks import difference, feeds
+from tests.support.networks import difference, feeds, unpacked
 from tests.support.passes import ALONE
 from tests.support.paths import NETWORKS
 
@@ -27,10 +26,7 @@ TOLERANCE = 2e-5
 @pytest.fixture(scope="module", params=NAMES)
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The .xml of a network, unpacked."""
-    folder = tmp_path_factory.mktemp("network")
-    with zipfile.ZipFile(NETWORKS / f"{request.param}.zip") as archive:
-        archive.extractall(folder)
-    return folder / f"{request.param}.xml"
+    return unpacked(request.param, tmp_path_factory.mktemp("network"))
 
 
 @pytest.fixture(scope="module")

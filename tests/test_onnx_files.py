@@ -117,7 +117,7 @@ def test_what_is_for_a_bin_is_refused(tmp_path: Path, options: dict[str, object]
     path = saved(tmp_path / "m.onnx")
     for source, name in ((path, str(path)), (path.read_bytes(), "<bytes>")):
         with pytest.raises(irexec.InputError, match=reason) as caught:
-            irexec.read_model(source, **options)  # type: ignore[arg-type]
+            irexec.read_model(source, **options)
         assert str(caught.value).startswith(f"{name} is an ONNX model: ")
 
 

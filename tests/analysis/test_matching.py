@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import irexec
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.analysis.matching.alignment import aligned
 from irexec.ir.graph import Graph, Input, Node
-from tests.support.paths import NETWORKS
+from tests.support.networks import unpacked
 
 _NETWORKS = ("resnet18", "bert_quantised", "scripted_loop", "bilstm_exported", "yolo", "mamba", "llama_int4_asym")
 
@@ -31,12 +30,6 @@ def _chain(blocks: int = 6, *, weights: bool = True) -> irexec.Model:
         x = builder.emit("Add", x, builder.emit("Relu", y, name=f"relu{k}"), name=f"sum{k}")
     builder.result(x, "out")
     return builder.model()
-
-
-def _network(name: str, folder: Path) -> irexec.Model:
-    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
-        archive.extractall(folder)
-    return irexec.read_model(folder / f"{name}.xml")
 
 
 def _mixed(model: Graph, rename: bool, seed: int = 0) -> tuple[Graph, dict[Node, Node]]:
@@ -98,7 +91,7 @@ def _names(nodes: Iterable[Node]) -> set[str]:
 @pytest.mark.parametrize("name", _NETWORKS)
 @pytest.mark.parametrize("rename", [False, True], ids=["same names", "renamed"])
 def test_a_copy_in_another_order(name: str, rename: bool, tmp_path: Path) -> None:
-    model = _network(name, tmp_path)
+    model = irexec.read_model(unpacked(name, tmp_path))
     mixed, origin = _mixed(model, rename)
     matching = match_graphs(model, mixed)
     assert (_wrong(matching, origin), matching.only_a, matching.only_b) == ([], [], [])
@@ -242,7 +235,7 @@ def test_unrelated_graphs_have_little_in_common() -> None:
 
 
 def test_bodies(tmp_path: Path) -> None:
-    model = _network("scripted_loop", tmp_path)
+    model = irexec.read_model(unpacked("scripted_loop", tmp_path))
     changed = copy.copy(model)
     (body,) = next(node for node in changed.nodes if node.bodies).bodies.values()
     body.graph.nodes[-1].name = "renamed"

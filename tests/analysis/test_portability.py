@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,9 @@ from irexec.ir.shape_text import parse_shape
 from irexec.schema.registry import definitions, opset_versions
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
+from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
-from tests.support.paths import DIGITS, IRS, NETWORKS
+from tests.support.paths import DIGITS, IRS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -157,9 +157,7 @@ def test_the_command(capsys: Capture) -> None:
 @pytest.mark.parametrize("name", ["bilstm_tagger", "gru_tagger", "deberta", "swin", "ssd", "resnet18"])
 def test_networks_of_every_day_have_none(name: str, tmp_path: Path) -> None:
     """Lengths of sequences that are sizes of the data, quotients of sizes: nothing differs there."""
-    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
-        archive.extractall(tmp_path)
-    model = irexec.read_model(next(tmp_path.rglob("*.xml")))
+    model = irexec.read_model(unpacked(name, tmp_path))
     assert [f for f in irexec.validate(model, portability=True) if f.code in DIFFERENCES] == []
 
 

@@ -16,6 +16,7 @@ from irexec.backend.registry import find_block_operation
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
 from irexec.ir.facts import Fact
+from tests.support.kernel_checks import in_order
 from tests.support.tasks import task_of
 
 F32 = np.dtype(np.float32)
@@ -110,12 +111,9 @@ def test_over_the_memory_of_two_inputs() -> None:
 def test_any_orders(order: Order, other: Order, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
 
-    def lying(values: np.ndarray, order: Order) -> np.ndarray:
-        return np.ascontiguousarray(values.transpose(order)).transpose(np.argsort(order))
-
     x, bias, residual = (np.asarray(rng.normal(size=size), np.float32) for size in (shape, (shape[1], 1, 1), shape))
-    out = lying(np.empty(shape, np.float32), order)
-    kernel = _run([lying(x, order), bias, lying(residual, other)], out, order=order)
+    out = in_order(np.empty(shape, np.float32), order)
+    kernel = _run([in_order(x, order), bias, in_order(residual, other)], out, order=order)
     np.testing.assert_allclose(out, _expected(x, bias, residual), rtol=4e-6, atol=4e-6)
     assert kernel.overwrites == (0, 2)
 

@@ -36,7 +36,7 @@ def run(folder: Path, items: int) -> int:
         for name, lost in (("cluster", None), ("cluster, one node lost", nodes[0])):
             output = folder / f"{name}.npz"
             watch = _Losing(cluster, lost, items // 2)
-            times[name] = _timed(lambda output=output, watch=watch: batch(  # type: ignore[misc]
+            times[name] = _timed(lambda output=output, watch=watch: batch(
                 [str(source)], job, BatchOptions(output=str(output), jobs=_NODES), Watch(part=watch), lambda j, n: RayActors(j, n, cluster.address)
             )) - watch.began  # fmt: skip
             if output.read_bytes() != local.read_bytes():
@@ -79,11 +79,11 @@ class _Losing:
             threading.Thread(target=self._lose, args=(node,)).start()
 
     def _lose(self, node: object) -> None:
-        self._cluster.remove_node(node, allow_graceful=False)  # type: ignore[attr-defined]
+        self._cluster.remove_node(node, allow_graceful=False)
         print("a node is lost")
 
 
 def _timed(work: object) -> float:
     began = time.monotonic()
-    work()  # type: ignore[operator]
+    work()
     return time.monotonic() - began

@@ -28,7 +28,8 @@ from irexec.backend.registry import candidates
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from tests.support.convolutions import bias_residual_relu, in_order, operands_of, orders_of
+from tests.support.convolutions import bias_residual_relu, operands_of, orders_of
+from tests.support.kernel_checks import in_order
 
 # A candidate counts as the fastest if it takes at most this much longer.
 _TIE = 1.05

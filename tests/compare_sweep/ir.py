@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from irexec import IrexecError, Model
 from irexec.tools.compare import CompareOptions, Comparison, Layer, compare
 from tests.compare_sweep.changes import Change, attribute, rename, weight
 from tests.compare_sweep.truth import Feeds, Record, first_layers, record
-from tests.support.networks import feeds
+from tests.support.networks import feeds, unpacked
 
-KEPT = Path(__file__).parent.parent / "data" / "networks"
 NETWORKS = {
     "resnet18": "convolutional", "mobilenet_v3": "convolutional, depthwise", "unet": "segmentation, transposed convolutions",
     "ssd": "detector", "yolo": "detector", "faster_rcnn": "detector of two stages", "bert_sdpa": "transformer",
@@ -57,9 +55,7 @@ class Network:
     @classmethod
     def kept(cls, name: str, folder: Path) -> Network:
         """A network of tests/data/networks."""
-        with zipfile.ZipFile(KEPT / f"{name}.zip") as archive:
-            archive.extractall(folder)
-        path = folder / f"{name}.xml"
+        path = unpacked(name, folder)
         model = irexec.read_model(path)
         ports = model.inputs
         has_state = any(node.type == "ReadValue" for node in model.nodes)

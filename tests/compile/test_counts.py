@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 
 import numpy as np
@@ -14,7 +13,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
-from tests.support.networks import feeds
+from tests.support.networks import feeds, unpacked
 from tests.support.paths import NETWORKS
 
 # What chains hang on: products, pooling, normalizations, reductions and other chains.
@@ -27,10 +26,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Compil
     """Each network, with the plan for the shapes of its first run."""
     folder, found = tmp_path_factory.mktemp("networks"), {}
     for path in sorted(NETWORKS.glob("*.zip")):
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)
-        model = irexec.compile_model(irexec.read_model(folder / f"{path.stem}.xml"), threads=1)
-        inputs = feeds(folder / f"{path.stem}.xml", model.inputs)[0]
+        xml = unpacked(path.stem, folder)
+        model = irexec.compile_model(irexec.read_model(xml), threads=1)
+        inputs = feeds(xml, model.inputs)[0]
         found[path.stem] = model, model.program.plan(tuple(array.shape for array in inputs), None)
     return found
 

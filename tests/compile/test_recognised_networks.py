@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,13 @@ import numpy as np
 import pytest
 
 import irexec
-from tests.support.networks import difference, feeds
+from tests.support.networks import difference, feeds, unpacked
 from tests.support.passes import optimized
-from tests.support.paths import NETWORKS
-
-
-def _unpacked(network: str, folder: Path) -> Path:
-    with zipfile.ZipFile(NETWORKS / f"{network}.zip") as archive:
-        archive.extractall(folder)
-    return folder / f"{network}.xml"
 
 
 @pytest.mark.parametrize(("network", "count"), [("llama_sdpa", 5), ("gemma2", 9), ("qwen3", 9), ("t5", 12), ("mamba", 3)])
 def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
-    _, rewriting = optimized(irexec.read_model(_unpacked(network, tmp_path)), ["recognise normalizations"])
+    _, rewriting = optimized(irexec.read_model(unpacked(network, tmp_path)), ["recognise normalizations"])
     assert rewriting.report.applied == {"recognise normalizations": count}
 
 
@@ -33,7 +25,7 @@ def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
 def test_compressed_weights(network: str, count: int, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorded networks are small: all of their weights are kept compressed here."""
     monkeypatch.setattr(sys.modules["irexec.compile.passes.recognise_compressed_weights"], "SMALLEST", 1)
-    path = _unpacked(network, tmp_path)
+    path = unpacked(network, tmp_path)
     model = irexec.read_model(path)
     _, rewriting = optimized(model, ["recognise compressed weights"])
     assert rewriting.report.applied == {"recognise compressed weights": count}

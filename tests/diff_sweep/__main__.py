@@ -6,7 +6,6 @@ import argparse
 import sys
 import tempfile
 import time
-import zipfile
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -15,14 +14,13 @@ import irexec
 from irexec.analysis.model import declare
 from irexec.analysis.shape_inference import infer_shapes
 from tests.diff_sweep.judging import run
+from tests.support.networks import unpacked
 from tests.support.paths import NETWORKS
 
 
 def network(name: str, folder: Path) -> irexec.Model:
     """A kept network whose ports declare what shape inference gives."""
-    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
-        archive.extractall(folder)
-    model = irexec.read_model(folder / f"{name}.xml")
+    model = irexec.read_model(unpacked(name, folder))
     declare(model, infer_shapes(model, tolerant=True))
     return model
 

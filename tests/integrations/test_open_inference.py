@@ -42,7 +42,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
                 return await client.request(method, path, **options)
 
         # A semaphore belongs to the loop in which it is first waited for.
-        server._slots._loop = None  # type: ignore[attr-defined]
+        server._slots._loop = None
         return asyncio.run(sent())
 
     yield send

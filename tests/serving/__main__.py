@@ -109,7 +109,7 @@ def mean_batch(server: Server, name: str = "transformer") -> float:
     """Items of a run, on average, as /metrics has it."""
     text = urllib.request.urlopen(f"http://{server.http}/metrics", timeout=10).read().decode()
     label = re.escape(f'{{model="{name}"}}')
-    values = [float(re.search(rf"irexec_batch_items_{what}{label} (\S+)", text)[1]) for what in ("sum", "count")]  # type: ignore[index]
+    values = [float(re.search(rf"irexec_batch_items_{what}{label} (\S+)", text)[1]) for what in ("sum", "count")]
     return values[0] / values[1]
 
 

@@ -15,6 +15,7 @@ from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import candidates
 from irexec.schema.registry import resolve
+from tests.support.kernel_checks import in_order
 from tests.support.tasks import run_kernel, task_of
 
 FLOAT = np.dtype(np.float32)
@@ -45,11 +46,6 @@ def operands_of(shape: Sequence[int], dtype: np.dtype, rng: np.random.Generator)
 
 def orders_of(rank: int) -> list[Order]:
     return [tuple(range(rank)), (0, *range(2, rank), 1)]
-
-
-def in_order(x: np.ndarray, order: Order) -> np.ndarray:
-    """``x`` with the same values, that lies in memory in ``order``."""
-    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
 def variants(task: Task) -> Iterator[Task]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,14 @@ from typing import Any
 import numpy as np
 
 from irexec import Port
+from tests.support.paths import NETWORKS
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """The .xml of a recorded network, with all of its files, in a folder."""
+    with zipfile.ZipFile(NETWORKS / f"{name}.zip") as archive:
+        archive.extractall(folder)
+    return folder / f"{name}.xml"
 
 
 def feeds(path: Path, ports: Sequence[Port]) -> list[list[np.ndarray]]:

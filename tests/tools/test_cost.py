@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,7 @@ from irexec.tools.cost import cost
 from irexec.tools.precision import precision
 from irexec.tools.tree import Branch, tree
 from tests.benchmarks.models import NETWORKS, graph
-
-NETS = Path(__file__).parent.parent / "data" / "networks"
+from tests.support.networks import unpacked
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +42,6 @@ def test_resnet50_has_its_published_figures(resnet50: irexec.Model) -> None:
     assert NETWORKS["resnet50"].gmacs == pytest.approx(4.1, rel=0.01)
 
 
-def _network(name: str, folder: Path) -> irexec.Model:
-    with zipfile.ZipFile(NETS / f"{name}.zip") as archive:
-        archive.extractall(folder)
-    return irexec.read_model(folder / f"{name}.xml")
-
-
 SHAPES = {
     "gru_tagger": {0: [2, 7]}, "scripted_loop": {0: [2, 5, 8]}, "resnet50": {0: [1, 3, 64, 64]},
 }  # fmt: skip
@@ -58,7 +50,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", ["gru_tagger", "scripted_loop", "resnet50", "ssd", "llama_int4_asym", "resnet18_quantised"])
 def test_rows_add_up_to_the_whole(name: str, tmp_path: Path) -> None:
     """Layers of bodies and those that are counted with others included."""
-    model = _network(name, tmp_path)
+    model = irexec.read_model(unpacked(name, tmp_path))
     if name in SHAPES:
         model.reshape(SHAPES[name])
     costs = Costs(model, infer_shapes(model, tolerant=True).facts)
@@ -110,7 +102,7 @@ def test_what_is_not_known_is_said() -> None:
     ],
 )
 def test_compressed_weights(name: str, element: str, scheme: str, bits: float, tmp_path: Path) -> None:
-    found = precision(_network(name, tmp_path))
+    found = precision(irexec.read_model(unpacked(name, tmp_path)))
     storage = found.weights[0]
     assert (storage.element, storage.scheme, storage.computed) == (element, scheme, "f32")
     # Scales of the whole rows that NNCF leaves at 8 bits, and of norms, are in groups of their own.
@@ -119,7 +111,7 @@ def test_compressed_weights(name: str, element: str, scheme: str, bits: float, t
 
 
 def test_quantised_activations(tmp_path: Path) -> None:
-    found = precision(_network("resnet18_quantised", tmp_path))
+    found = precision(irexec.read_model(unpacked("resnet18_quantised", tmp_path)))
     products = [row for row in found.layers if row.type in ("Convolution", "MatMul")]
     # One that reads the image, and one behind a pooling, have inputs that are not quantised themselves.
     assert [row.levels for row in products].count(("256 levels",)) >= len(products) - 2

@@ -44,7 +44,7 @@ def _finding(
     name: str | None = "conv", severity: str = "error", code: str = "IR107", line: int | None = 3, port: int | None = None
 ) -> Finding:
     layer = (4, name, "Add") if name is not None else (None, None, None)
-    return Finding(code, severity, *layer, port, line, f"{name} does not fit")  # type: ignore[arg-type]
+    return Finding(code, severity, *layer, port, line, f"{name} does not fit")
 
 
 def sarif_log(reports: Sequence[Report]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _quotient(divisor: list[float] | None = None) -> irexec.Model:
 
 
 def _trap(model: irexec.Model, *inputs: list[float], kinds: tuple[str, ...] = ("nan", "inf"), **options: object) -> Trap | None:
-    return trap(model, [np.array(values, np.float32) for values in inputs], kinds, **options).trap  # type: ignore[arg-type]
+    return trap(model, [np.array(values, np.float32) for values in inputs], kinds, **options).trap
 
 
 def _found(found: Trap | None) -> tuple[object, ...]:
@@ -184,7 +184,7 @@ def test_ranges_of_another_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kinds", [(), ("nan", "none"), ("range",)])
 def test_wrong_kinds(kinds: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="kind"):
-        trap(_quotient([1, 1, 1, 1]), np.ones(4, np.float32), kinds)  # type: ignore[arg-type]
+        trap(_quotient([1, 1, 1, 1]), np.ones(4, np.float32), kinds)
 
 
 @pytest.mark.parametrize("name", ["loop", "tensor_iterator", "if"])

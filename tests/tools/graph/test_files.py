@@ -50,7 +50,7 @@ def test_an_svg_has_nothing_that_only_a_browser_reads() -> None:
 def rectangles(root: etree._Element) -> list[tuple[float, float, float, float]]:
     """The boxes: rectangles with rounded corners."""
     found = [element for element in root.iter(f"{SVG}rect") if element.get("rx") == "5"]
-    return [tuple(float(element.get(name, "0")) for name in ("x", "y", "width", "height")) for element in found]  # type: ignore[misc]
+    return [tuple(float(element.get(name, "0")) for name in ("x", "y", "width", "height")) for element in found]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_librsvg_reads_the_svg() -> None:
 
 
 def test_notebooks_show_the_image() -> None:
-    shown = draw(diamond())._repr_html_()  # type: ignore[attr-defined]
+    shown = draw(diamond())._repr_html_()
     assert "<svg" in shown and "<?xml" not in shown
-    assert "more than 500 boxes" in draw(chain(["n"] * 600))._repr_html_()  # type: ignore[attr-defined]
+    assert "more than 500 boxes" in draw(chain(["n"] * 600))._repr_html_()
 
 
 def test_damaged_models_are_drawn() -> None:

@@ -47,7 +47,7 @@ def test_one_item_takes_a_logarithm_of_tests(n: int, data: st.DataObject) -> Non
 @given(st.integers(1, 24), st.randoms(use_true_random=False), st.floats(0, 1))
 def test_of_any_predicate_the_part_fails_and_nothing_can_be_left_out(n: int, random: object, share: float) -> None:
     answers: dict[Part, bool] = {tuple(range(n)): True, (): False}
-    fails = Counted(lambda part: answers.setdefault(part, random.random() < share))  # type: ignore[attr-defined]
+    fails = Counted(lambda part: answers.setdefault(part, random.random() < share))
     found = ddmin(range(n), fails)
     assert answers[found]
     if len(found) > 1:
@@ -69,7 +69,7 @@ def test_bisection_finds_where_a_monotone_predicate_changes(n: int, data: st.Dat
 def test_bisection_gives_what_fails_for_any_predicate(n: int, random: object) -> None:
     answers: dict[Part, bool] = {tuple(range(n)): True}
     for bisect in (shortest_prefix, shortest_suffix):
-        assert answers[bisect(range(n), lambda part: answers.setdefault(part, random.random() < 0.5))]  # type: ignore[attr-defined]
+        assert answers[bisect(range(n), lambda part: answers.setdefault(part, random.random() < 0.5))]
 
 
 @pytest.mark.parametrize("items", [(), (3,)])
