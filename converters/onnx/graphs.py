@@ -56,7 +56,8 @@ def own_names(graph: onnx.GraphProto) -> set[str]:
     """The names that a graph defines; outer graphs may define some of them again."""
     sparse = (tensor.values.name for tensor in graph.sparse_initializer)
     names = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer} | set(sparse)
-    return names | {name for node in graph.node for name in node.output}
+    # An output that a node does not give is called "".
+    return (names | {name for node in graph.node for name in node.output}) - {""}
 
 
 class UsedNames:

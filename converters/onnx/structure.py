@@ -102,7 +102,7 @@ def _missing(model: onnx.ModelProto) -> Iterator[Finding]:
 
 
 def _names(function: onnx.FunctionProto) -> set[str]:
-    return set(function.input) | {name for node in function.node for name in node.output}
+    return (set(function.input) | {name for node in function.node for name in node.output}) - {""}
 
 
 def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:

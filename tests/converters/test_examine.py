@@ -69,6 +69,11 @@ def _location(location: str) -> Change:
     return change
 
 
+def _without_name(model: onnx.ModelProto) -> None:
+    """The output of the graph and that of its node are called like one that is not given."""
+    model.graph.output[0].name = model.graph.node[0].output[0] = ""
+
+
 RELU = "(float[2] x) => (float[2] y) { [act] y = Relu (x) }"
 WITH_W = "(float[2] x) => (float[2] y) { y = Add (x, w) }"
 BODY = "(bool c, float[2,3] x) => (float[2,3] y) {{ [choice] y = If (c) <then_branch = one () => (float[2,3] a) {{ {} }}, else_branch = two () => (float[2,3] b) {{ b = Neg (x) }}> }}"
@@ -79,6 +84,7 @@ ROWS = [
         "(float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}> { [up] y = Resize (x, , s) }", "deprecated"),
     Row("ON003", 0, "y", "Add", "(float[2] x) => (float[2] y) { y = Add (x, bias) }", "(float[2] x, float[2] bias) => (float[2] y) { y = Add (x, bias) }", "nothing produces 'bias'"),
     Row("ON003", None, "y", "output", "(float[2] x) => (float[2] y) { t = Relu (x) }", RELU, "an output of the graph", {"ON008"}),
+    Row("ON003", None, "", "output", RELU, RELU, "nothing produces '', an output of the graph", {"ON008"}, change=_without_name),
     Row("ON003", 0, "choice/then_branch/a", "Neg", BODY.format("a = Neg (nothing)"), BODY.format("a = Neg (x)"), "'nothing'"),
     Row("ON004", 0, "a", "Relu", "(float[2] x) => (float[2] y) { a = Relu (b) b = Neg (a) y = Add (a, x) }", "(float[2] x) => (float[2] y) { a = Relu (x) b = Neg (a) y = Add (b, x) }", "cycle"),
     Row("ON005", None, "t", "value", "(float[2] x) => (float[2] y) { [one] t = Relu (x) [two] t = Neg (x) y = Add (t, t) }",
