@@ -14,7 +14,7 @@ from irexec.cli.limit_options import max_memory_option, threads_option, timeout_
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
-from irexec.messages import listed
+from irexec.messages import counted, listed
 from irexec.tools.agreement import METRICS, Metric
 from irexec.tools.compare import CompareOptions, Comparison, Divergence, Suspect, TensorRow
 from irexec.tools.compare import compare as compare_models
@@ -227,7 +227,7 @@ def _ending(found: Comparison) -> Iterator[str]:
     count = len(found.differing)
     agree = len(found.rows) - count
     alone = ", each layer alone with the tensors of A" if found.isolated else ""
-    yield f"{len(found.rows)} tensors compared{alone}: {agree} agree, {count} differ; {found.tolerance}"
+    yield f"{counted(len(found.rows), 'tensor')} compared{alone}: {agree} agree, {count} differ; {found.tolerance}"
     bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
     if bad:
         yield f"results that differ: {listed(bad, _NAMES)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irexec
 from irexec.cli.main import run
 from tests.support.paths import DIGITS
 
@@ -103,3 +104,11 @@ def test_what_is_wrong(arguments: list[object], code: int, message: str, tmp_pat
     errors = [line for line in err.splitlines() if not line.startswith("note: ")]
     assert len(errors) == 1
     assert message in errors[0]
+
+
+def test_a_single_tensor(tmp_path: Path, capsys: Capture) -> None:
+    builder = irexec.Builder("one")
+    builder.result(builder.emit("Relu", builder.parameter("f32", (2,), "x")))
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    out, _ = said(capsys, str(tmp_path / "m.xml"), str(tmp_path / "m.xml"), "-i", "ones")
+    assert "1 tensor compared: 1 agree, 0 differ" in out

@@ -11,7 +11,7 @@ from irexec.tools.graph.flat import box_name, flat_edges, frame_label, label_lin
 MAX_TEXT, MAX_EDGES = 50_000, 500
 """Characters and edges that Mermaid shows unless it is configured otherwise (``maxTextSize``, ``maxEdges``)."""
 
-_PLAIN = frozenset(" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:=?!/()[]*×·%")
+_PLAIN = frozenset(" _-+.,:=?!/()[]*×·%")
 
 
 def mermaid(drawing: Drawing) -> str:
@@ -48,5 +48,5 @@ def _class(family: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text in quotes: whatever Mermaid, Markdown or HTML could obey is written as the number of its code point."""
-    return "".join(letter if letter in _PLAIN else f"#{ord(letter)};" for letter in text)
+    """A text in quotes: letters of any script stay, what Mermaid, Markdown or HTML could obey is written as its code point."""
+    return "".join(letter if letter in _PLAIN or letter.isalnum() else f"#{ord(letter)};" for letter in text)

@@ -116,6 +116,12 @@ def test_a_dot_has_each_layer_and_edge() -> None:
     assert 'label="Add\\nc\\nf32[1,4]"' in text
 
 
+def test_letters_of_any_script_stay_in_mermaid() -> None:
+    text = mermaid(draw(chain(["вход,один", "层_1", "a\u202eb", "<b>"])))
+    assert "вход,один" in text and "层_1" in text
+    assert "\u202e" not in text and "<b>" not in text
+
+
 def test_mermaid_has_each_layer_and_edge() -> None:
     lines = mermaid(draw(diamond())).splitlines()
     assert lines[0] == "flowchart TD"
