@@ -23,13 +23,13 @@ class Location:
 
     Attributes:
         path: the function and the nodes and attributes that lead to its graph, each with a slash behind it; "" for the main graph.
-        index: among the nodes of that graph.
+        index: among the nodes of that graph; None if it is not known.
         name: of the node, or of its first output.
         type: the operator, with its domain unless that is ai.onnx.
     """
 
     path: str
-    index: int
+    index: int | None
     name: str
     type: str
 
@@ -48,8 +48,7 @@ def mark(model: onnx.ModelProto) -> None:
     for path, graph in list(graphs_of(model)):
         _mark(graph, path)
         for index, node in enumerate(graph.node):
-            domain = domain_of(node)
-            _mark(node, json.dumps([path, index, _name(node), f"{domain}.{node.op_type}" if domain else node.op_type]))
+            _mark(node, json.dumps([path, index, _name(node), _operator(node)]))
 
 
 def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
@@ -71,8 +70,9 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
 
 
 def location(node: onnx.NodeProto) -> Location:
-    """Where a marked node was in the file."""
-    return Location(*json.loads(_mark_of(node)))
+    """Where a node was in the file. One that inlining has made and that gives nothing cannot be found: it has its own name alone."""
+    mark = _mark_of(node)
+    return Location(*json.loads(mark)) if mark else Location("", None, _name(node), _operator(node))
 
 
 def path_of(graph: Graphs) -> str:
@@ -96,6 +96,12 @@ def carry_marks(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
 
 def _name(node: onnx.NodeProto) -> str:
     return node.name or next(filter(None, node.output), node.op_type)
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    """With its domain unless that is ai.onnx."""
+    domain = domain_of(node)
+    return f"{domain}.{node.op_type}" if domain else node.op_type
 
 
 def _mark(thing: onnx.NodeProto | Graphs, text: str) -> None:
