@@ -110,8 +110,12 @@ def contents_of(model: Model, findings: Findings, inference: Inference, *, advan
     return found
 
 
+@collection_paused()
 def read_weights(found: Contents, advance: Advance = lambda bytes: None) -> None:
-    """Add the histograms of all constants; ``advance`` is called with the bytes of each."""
+    """Add the histograms of all constants; ``advance`` is called with the bytes of each.
+
+    What is read goes with the last reference to it, block by block: no cycles hold it.
+    """
     found.histograms = {}
     for node in found.nodes:
         if node.constant is None:
