@@ -37,7 +37,7 @@ _FAILURES_SHOWN = 20
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Processes here, or of a Ray cluster."
 )
-@click.option("--address", help="The Ray cluster: auto, or ray://HOST:PORT; default: one that is started here.")
+@click.option("--address", help="The Ray cluster: auto, or HOST:PORT of its head; default: one that is started here.")
 @click.option("--batch-size", type=click.IntRange(1), help="Items of a run, where the model takes any number; default: 8.")
 @click.option("--rebatch", is_flag=True, help="Let a model of a fixed batch take any number of items.")
 @click.option("--resume", is_flag=True, help="Go on with the job that writes this output, if it was begun.")

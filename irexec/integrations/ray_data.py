@@ -59,7 +59,7 @@ class RayActors:
     Args:
         job: that they do.
         count: the most actors; None is as many as the cluster has processors.
-        address: of a cluster: "auto" for the one that this machine is part of, "ray://HOST:PORT", or None to start one here.
+        address: of a cluster: "auto" for the one that this machine is part of, "HOST:PORT", or None to start one here.
 
     Raises:
         UnsupportedError: Ray is not installed.
@@ -178,9 +178,13 @@ def _try(address: str) -> None:
     """
     if address == "auto":
         return
-    found = re.fullmatch(r"(?:ray://)?\[?([^\s/]+?)\]?:(\d{1,5})", address)
+    if address.startswith("ray://"):
+        raise InputError(
+            f"--address {address}: Ray Data does not run through Ray's client; give auto, or HOST:PORT on a machine of the cluster"
+        )
+    found = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d{1,5})", address)
     if found is None or int(found[2]) > 65535:
-        raise InputError(f"--address {address} is not auto, HOST:PORT or ray://HOST:PORT")
+        raise InputError(f"--address {address} is not auto or HOST:PORT")
     with socket.create_connection((found[1], int(found[2])), timeout=_ANSWER):
         pass
 

@@ -62,17 +62,22 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
     assert "rows=(0,)" in said(job, str(tmp_path), str(tmp_path / "x.npy"))
 
 
-@pytest.mark.parametrize("address", ["cluster", "ray://", "127.0.0.1:99999", "127.0.0.1", "ray://host", "a b:1"])
+@pytest.mark.parametrize("address", ["cluster", "127.0.0.1:99999", "127.0.0.1", "http://host:1", "a b:1"])
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(InputError, match="is not auto, HOST:PORT or ray://HOST:PORT"):
+    with pytest.raises(InputError, match="is not auto or HOST:PORT"):
         ray_data._try(address)
+
+
+def test_the_client_of_ray_is_refused() -> None:
+    with pytest.raises(InputError, match="--address ray://host:10001: Ray Data does not run through Ray's client"):
+        ray_data._try("ray://host:10001")
 
 
 def test_an_address_where_nothing_answers() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         with pytest.raises(OSError, match="refused"):
-            ray_data._try(f"ray://127.0.0.1:{bound.getsockname()[1]}")
+            ray_data._try(f"127.0.0.1:{bound.getsockname()[1]}")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
