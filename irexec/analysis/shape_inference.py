@@ -32,13 +32,10 @@ class Inference:
 
     Attributes:
         facts: for every value of the graph and of its bodies.
-        overruled: what inference gives for outputs that declare something else, on which all their consumers agree; their facts
-            are then what they declare. Only validation does that.
         failures: the first error of each node that could not be inferred, a NodeError or an UnsupportedError; empty when strict.
     """
 
     facts: dict[Value, Fact] = field(default_factory=dict)
-    overruled: dict[Value, Fact] = field(default_factory=dict)
     failures: dict[Node, IrexecError] = field(default_factory=dict)
 
     def __getitem__(self, value: Value) -> Fact:

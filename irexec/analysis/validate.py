@@ -1,8 +1,7 @@
 """Validation: all findings about a model, in one pass.
 
-``validate`` never raises for a bad model. One finding does not hide the next, and one fault is one finding as far as that can be told:
-after a node that cannot be inferred, and after one whose ports declare something else on which its consumers agree, shape
-inference goes on from the declared ports.
+``validate`` never raises for a bad model. One finding does not hide the next: after a node that cannot be inferred,
+shape inference goes on from the declared ports, and the node is reported once.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from collections.abc import Callable
 from irexec.analysis.checks import CHECKS
 from irexec.analysis.checks.graph import graphs
 from irexec.analysis.checks.weights import value_findings
-from irexec.analysis.consequences import without_consequences
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
-from irexec.analysis.settling import SettlingInference
-from irexec.analysis.shape_inference import Inference
+from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
@@ -56,7 +53,6 @@ def validate(
         for check in CHECKS:
             findings += check(model, inference)
             advance(part)
-        findings = without_consequences(findings)
         findings += _of_other_implementations(model, inference, portability, target)
     if weights:
         findings += value_findings(model, findings)
@@ -77,7 +73,7 @@ def _of_other_implementations(model: Model, inference: Inference, portability: b
 @collection_paused()
 def infer_all(model: Model) -> Inference:
     """Facts of every value; the body of a node that could not be inferred is inferred from its own Parameters."""
-    walk = SettlingInference()
+    walk = ShapeInference(tolerant=True)
     walk.graph(model, {})
     for node in model.walk():
         for name, body in node.bodies.items():

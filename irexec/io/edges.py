@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,15 +30,11 @@ class Edge(NamedTuple):
 
 
 class _Ports(NamedTuple):
-    """The ports of a graph by layer and port id: one layer may have as many as there are edges.
-
-    ``unclear`` are the ids of several layers, and -1 if the id of a layer cannot be read: edges of any layer may be those of another.
-    """
+    """The ports of a graph by layer and port id: one layer may have as many as there are edges."""
 
     nodes: dict[int, Node]
     outputs: dict[tuple[int, int | None], Value]
     inputs: dict[tuple[int, int | None], Input]
-    unclear: set[int]
 
 
 def read_edge(context: ReadContext, element: Element, position: int) -> Edge | None:
@@ -54,76 +49,49 @@ def read_edge(context: ReadContext, element: Element, position: int) -> Edge | N
 
 def connect(context: ReadContext, graph: Graph, edges: list[Edge]) -> None:
     """Connect the ports of a graph; what cannot be connected becomes a problem."""
-    unclear: set[int] = set()
-    ports = _Ports(_by_id(context, graph, unclear), {}, {}, unclear)
+    ports = _Ports(_by_id(context, graph), {}, {})
     for node in ports.nodes.values():
         for output in node.outputs:
             ports.outputs.setdefault((node.id, output.port), output)
         for port in node.ports:
             ports.inputs.setdefault((node.id, port.port), port)
-    reported: set[Input] = set()
-    astray: Counter[int] = Counter()
     for edge in edges:
         value, target = ports.outputs.get(edge[:2]), ports.inputs.get(edge[2:4])
         if value is None or target is None:
-            _report(context, ports, edge, value, target)
-            if target is None:
-                astray[edge.to_layer] += 1
-            else:
-                reported.add(target)
+            _report(context, ports.nodes, edge, value, target)
         elif target.source is not None:
-            astray[edge.to_layer] += 1
-            if edge.to_layer not in unclear:
-                text = f"a second edge arrives at input port {edge.to_port}, from layer {edge.from_layer}"
-                node = ports.nodes[edge.to_layer]
-                context.problems.append(node.finding(codes.DUPLICATE_EDGE, text, port=edge.to_port, line=edge.line))
+            text = f"a second edge arrives at input port {edge.to_port}, from layer {edge.from_layer}"
+            node = ports.nodes[edge.to_layer]
+            context.problems.append(node.finding(codes.DUPLICATE_EDGE, text, port=edge.to_port, line=edge.line))
         else:
             target.source = value
             payload: InputPayload = target.payload
             target.payload = InputPayload(payload.attributes, payload.elements, edge.position, edge.attributes)
-    _report_missing(context, graph, reported, astray, unclear)
-
-
-def _report_missing(context: ReadContext, graph: Graph, reported: set[Input], astray: Counter[int], unclear: set[int]) -> None:
-    """Inputs without an edge, but for those whose edge is a finding already.
-
-    Args:
-        reported: inputs at which an edge without a source arrives.
-        astray: how many edges arrive at ports that a layer does not have, or that have an edge already.
-        unclear: ids of layers of which the edges are not known.
-    """
     for node in graph.nodes:
         for port in node.ports:
-            if port.source is not None or port in reported or node.id in unclear:
-                continue
-            if astray[node.id]:
-                astray[node.id] -= 1
-                continue
-            text = f"no edge arrives at input port {port.port}"
-            context.problems.append(node.finding(codes.MISSING_EDGE, text, port=port.port, line=port.line))
+            if port.source is None:
+                text = f"no edge arrives at input port {port.port}"
+                context.problems.append(node.finding(codes.MISSING_EDGE, text, port=port.port, line=port.line))
 
 
-def _by_id(context: ReadContext, graph: Graph, unclear: set[int]) -> dict[int, Node]:
+def _by_id(context: ReadContext, graph: Graph) -> dict[int, Node]:
     found: dict[int, Node] = {}
     for node in graph.nodes:
         first = found.setdefault(node.id, node)
         if first is not node and node.id >= 0:
             text = f"id {node.id} is also that of {first.name!r} in line {first.line}"
             context.problems.append(node.finding(codes.DUPLICATE_LAYER, text))
-            unclear.add(node.id)
-    if found.pop(-1, None) is not None:
-        unclear.add(-1)
+    found.pop(-1, None)
     return found
 
 
-def _report(context: ReadContext, ports: _Ports, edge: Edge, value: Value | None, target: Input | None) -> None:
-    """Add what is wrong with an edge of which a port does not exist, or both; but not where it may be that of a layer with another id."""
-    nodes, unclear = ports.nodes, ports.unclear
-    if value is None and not (unclear and (edge.from_layer not in nodes or edge.from_layer in unclear)):
+def _report(context: ReadContext, nodes: dict[int, Node], edge: Edge, value: Value | None, target: Input | None) -> None:
+    """Add what is wrong with an edge of which a port does not exist, or both."""
+    if value is None:
         layer = f"an edge to layer {edge.to_layer} comes from layer {edge.from_layer}"
         port = f"an edge comes from output port {edge.from_port}"
         context.problems.append(_missing_end(codes.EDGE_FROM_NOTHING, nodes.get(edge.from_layer), layer, port, edge.from_port, edge.line))
-    if target is None and not (unclear and (edge.to_layer not in nodes or edge.to_layer in unclear)):
+    if target is None:
         layer = f"an edge from layer {edge.from_layer} goes to layer {edge.to_layer}"
         port = f"an edge goes to input port {edge.to_port}"
         context.problems.append(_missing_end(codes.EDGE_TO_NOTHING, nodes.get(edge.to_layer), layer, port, edge.to_port, edge.line))

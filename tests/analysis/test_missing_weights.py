@@ -78,7 +78,7 @@ def test_layers_of_an_extension_are_reported_once_and_the_rest_is_checked() -> N
     assert (extension.code, extension.layer_name) == ("IR101", "a")
     assert extension.message == (
         "MyAct is an operation of the extension 'extension', which irexec does not have; "
-        "its outputs are taken as declared; so it is in 1 more layers"
+        "its outputs are taken as declared; so it is in 1 more layer"
     )
     assert (product.code, product.layer_name) == ("IR107", "m")
 
@@ -86,7 +86,7 @@ def test_layers_of_an_extension_are_reported_once_and_the_rest_is_checked() -> N
 def test_what_many_layers_have_in_common_is_reported_once() -> None:
     text = EXTENSION.replace('type="MyAct" version="extension">', 'type="ReLU" version="opset1"><data odd="1"/>').replace("MatMul", "Add")
     (finding,) = irexec.validate(io.read_text(text))
-    assert (finding.code, finding.message) == ("IR106", "attribute 'odd' is not known to Relu; so it is in 1 more layers")
+    assert (finding.code, finding.message) == ("IR106", "attribute 'odd' is not known to Relu; so it is in 1 more layer")
 
 
 def test_tensor_names_that_occur_twice_are_one_finding() -> None:

@@ -89,7 +89,7 @@ ROWS = (
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
     Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR107"),
-    Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR401"),
+    Row("reduce {digits}/damaged.xml -o {tmp}/min.xml --finding IR302"),
     Row("reduce {digits}/classifier.xml -o {tmp}/min.xml --finding IR107", 1),
     Row("report {digits}/classifier.xml -o {tmp}/a.html --graph off"),
     Row("report {digits}/damaged.xml -o {tmp}/a.html --profile --runs 1"),

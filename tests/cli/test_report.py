@@ -29,7 +29,7 @@ def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
 def test_it_says_what_it_has_written(capsys: Capture, tmp_path: Path) -> None:
     out, err = said(capsys, DIGITS / "damaged.xml", "-o", tmp_path / "r.html", "--graph", "off")
     assert err == ""
-    assert out.splitlines()[0].endswith(", 21 layers, 7 errors")
+    assert out.splitlines()[0].endswith(", 21 layers, 9 errors, 1 warning")
     assert parse((tmp_path / "r.html").read_text("utf-8")).all("h1")[0].text == "damaged.xml"
 
 

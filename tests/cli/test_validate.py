@@ -36,14 +36,14 @@ def _said(capsys: Capture, *arguments: object, code: int) -> str:
 
 def test_the_summary_names_the_path_as_given(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(DIGITS)
-    assert _said(capsys, "damaged.xml", code=1).endswith("\ndamaged.xml: 7 errors\n")
+    assert _said(capsys, "damaged.xml", code=1).endswith("\ndamaged.xml: 9 errors, 1 warning\n")
     assert _said(capsys, "classifier.xml", code=0) == "classifier.xml: no findings\n"
 
 
 def test_folders_are_searched(folder: Path, capsys: Capture) -> None:
     lines = _said(capsys, folder, code=1).splitlines()
     assert lines[0] == f"{folder / 'classifier.xml'}: no findings"
-    assert lines[-2:] == [f"{folder / 'inner' / 'damaged.xml'}: 7 errors", "2 files: 7 errors"]
+    assert lines[-2:] == [f"{folder / 'inner' / 'damaged.xml'}: 9 errors, 1 warning", "2 files: 9 errors, 1 warning"]
 
 
 def test_several_files(folder: Path, capsys: Capture) -> None:
@@ -56,7 +56,7 @@ def test_one_unreadable_file_does_not_hide_the_others(folder: Path, capsys: Capt
     assert run(["validate", str(folder)]) == 3
     out, err = capsys.readouterr()
     assert "2 files" not in out
-    assert out.endswith("3 files: 7 errors, 1 not readable\n")
+    assert out.endswith("3 files: 9 errors, 1 warning, 1 not readable\n")
     assert err.startswith(f"error: {folder / 'inner' / 'other.xml'}")
     assert err.count("\n") == 1
 
@@ -66,9 +66,9 @@ def test_codes_are_ignored(capsys: Capture) -> None:
     options = [word for code in codes for word in ("--ignore", code)]
     text = _said(capsys, DIGITS / "damaged.xml", *options, code=1)
     assert "IR011" in text
-    assert text.endswith("damaged.xml: 1 error, 6 ignored\n")
+    assert text.endswith("damaged.xml: 1 error, 9 ignored\n")
     text = _said(capsys, DIGITS / "damaged.xml", *options, "--ignore", "IR011", code=0)
-    assert text.endswith("damaged.xml: 7 ignored\n")
+    assert text.endswith("damaged.xml: 10 ignored\n")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
 def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     _stdin(monkeypatch, (DIGITS / "damaged.xml").read_bytes())
     text = _said(capsys, "-", "--bin", DIGITS / "damaged.bin", code=1)
-    assert text.endswith("\nstdin: 7 errors\n")
+    assert text.endswith("\nstdin: 9 errors, 1 warning\n")
 
 
 def test_stdin_without_weights_is_checked(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -106,10 +106,10 @@ def test_json_of_many(folder: Path, capsys: Capture) -> None:
     document = json.loads(_said(capsys, folder, "--json", code=1))
     assert document["models"] == [
         {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "error": None},
-        {"model": str(folder / "inner" / "damaged.xml"), "counts": {"error": 7}, "ignored": 0, "error": None},
+        {"model": str(folder / "inner" / "damaged.xml"), "counts": {"error": 9, "warning": 1}, "ignored": 0, "error": None},
     ]
     assert {finding["model"] for finding in document["findings"]} == {str(folder / "inner" / "damaged.xml")}
-    assert len(document["findings"]) == 7
+    assert len(document["findings"]) == 10
 
 
 def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys: Capture) -> None:
@@ -117,5 +117,5 @@ def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys
     (tmp_path / "m.xml").write_text(f'<net name="n" version="11"><layers>{layers}</layers><edges/></net>')
     lines = _said(capsys, tmp_path / "m.xml", code=1).splitlines()
     assert len(lines) == 10_004
-    assert lines[-2:] == ["... and 2,001 more findings; --json gives all of them", f"{tmp_path / 'm.xml'}: 12001 errors"]
-    assert len(json.loads(_said(capsys, tmp_path / "m.xml", "--json", code=1))["findings"]) == 12_001
+    assert lines[-2:] == ["... and 2,002 more findings; --json gives all of them", f"{tmp_path / 'm.xml'}: 12002 errors"]
+    assert len(json.loads(_said(capsys, tmp_path / "m.xml", "--json", code=1))["findings"]) == 12_002

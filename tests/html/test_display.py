@@ -88,12 +88,12 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     "port": (lambda: irexec.read_model(CLASSIFIER).inputs[0], "<Port image: f32[1,1,8,8]>", ["image", "f32", "[1,1,8,8]"]),
     "findings": (
         lambda: irexec.validate(irexec.read_model(DAMAGED)),
-        "[<Finding IR103 error, line 26, layer 2 'conv0/Convolution' (Convolution): required",
-        ["7 errors", "IR107", "2 conv0/Convolution (Convolution)"],
+        "[<Finding IR302 warning, line 15, layer 1 'conv0.w' (Constant): no Result",
+        ["9 errors, 1 warning", "IR107", "2 conv0/Convolution (Convolution)"],
     ),
-    "some findings": (lambda: irexec.validate(irexec.read_model(DAMAGED))[:2], "[<Finding IR103", ["2 errors"]),
+    "some findings": (lambda: irexec.validate(irexec.read_model(DAMAGED))[:2], "[<Finding IR302", ["1 error, 1 warning"]),
     "one finding": (
-        lambda: irexec.validate(irexec.read_model(DAMAGED))[6],
+        lambda: irexec.validate(irexec.read_model(DAMAGED))[9],
         "<Finding IR011 error, line 353: an edge from layer 1 goes",
         ["IR011"],
     ),
@@ -138,7 +138,7 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     ),
     "edges": (lambda: inspect.edges(irexec.read_model(CLASSIFIER)), "[Edge(", ["from layer"]),
     "weights": (lambda: weights.weights(irexec.read_model(CLASSIFIER)), "[WeightLine(", ["7 WeightLines", "conv0.w", "[16,1,3,3]"]),
-    "validation report": (lambda: next(validate.reports([str(DAMAGED)])), f"<Report {DAMAGED}: 7 errors>", ["IR103"]),
+    "validation report": (lambda: next(validate.reports([str(DAMAGED)])), f"<Report {DAMAGED}: 9 errors, 1 warning>", ["IR103"]),
     "unreadable file": (
         lambda: next(validate.reports(["missing.xml"])),
         "<Report missing.xml: missing.xml: cannot be read",
@@ -197,7 +197,7 @@ def test_findings_are_a_list() -> None:
     assert isinstance(findings, list)
     assert findings == list(findings) == [*findings]
     assert findings + [] == findings
-    assert [finding.code for finding in findings[5:]] == ["IR202", "IR011"]
+    assert [finding.code for finding in findings[8:]] == ["IR204", "IR011"]
     assert irexec.validate(irexec.read_model(CLASSIFIER)) == []
 
 

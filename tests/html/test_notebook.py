@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 CELLS = {
     "import numpy as np, irexec; model = irexec.read_model('samples/digits/classifier.xml')": None,
     "model": "24.4 kB",
-    "irexec.validate(irexec.read_model('samples/digits/damaged.xml'))": "7 errors",
+    "irexec.validate(irexec.read_model('samples/digits/damaged.xml'))": "9 errors, 1 warning",
     "compiled = irexec.compile_model(model); image = np.ones((1, 1, 8, 8), np.float32); compiled": "digits classifier, compiled",
     "compiled(image)": "histogram of 10 elements",
     "compiled.plan": "conv0/Convolution +2",

@@ -60,15 +60,15 @@ def test_ports_without_a_precision_declare_no_element_type() -> None:
 
 
 DAMAGE = {
-    "from no layer": (VALID, EDGE.format(7, 0, 1, 0), ["IR010"]),
-    "from no port": (VALID, EDGE.format(0, 7, 1, 0), ["IR010"]),
+    "from no layer": (VALID, EDGE.format(7, 0, 1, 0), ["IR010", "IR013"]),
+    "from no port": (VALID, EDGE.format(0, 7, 1, 0), ["IR010", "IR013"]),
     "to no layer": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 7, 0), ["IR011"]),
     "to no port": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(0, 0, 1, 1), ["IR011"]),
     "from no layer to no layer": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(7, 0, 8, 0), ["IR010", "IR011"]),
     "two to one port": (VALID, EDGE.format(0, 0, 1, 0) * 2, ["IR012"]),
     "no edge": (VALID, "", ["IR013"]),
     "an edge to a layer without id": (
-        VALID.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001"],
+        VALID.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001", "IR010", "IR013"],
     ),
     "two layers of one id": (VALID + X.format(PORT.format(0)), EDGE.format(0, 0, 1, 0), ["IR002"]),
     "two ports of one id": (X.format(PORT.format(0) * 2), "", ["IR003"]),

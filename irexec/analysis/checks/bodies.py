@@ -66,12 +66,8 @@ def _is_integer(text: str) -> bool:
 
 def _without_value(node: Node, name: str, body: Body) -> Iterator[Finding]:
     mapped = {entry.internal for entry in body.port_maps if entry.kind == "input"}
-    parameters = body.graph.parameters
-    # An entry that names another layer, or cannot be read, is a finding already; it is that of a Parameter without one.
-    astray = len(mapped - {parameter.id for parameter in parameters})
-    without = [parameter for parameter in parameters if parameter.id not in mapped]
-    if len(without) > astray:
-        for parameter in without:
+    for parameter in body.graph.parameters:
+        if parameter.id not in mapped:
             text = f"Parameter {parameter.id} {parameter.name!r} of {name} has no entry in the port map"
             yield node.finding(codes.BODY_UNFED, text)
 

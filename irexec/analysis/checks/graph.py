@@ -9,17 +9,6 @@ from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Graph, Model, Node, Value
 from irexec.ir.order import topological
-from irexec.schema.registry import is_known_type
-
-# Where edges are wrong, what depends on what is not known.
-_BROKEN = (
-    codes.DUPLICATE_LAYER,
-    codes.BAD_NUMBER,
-    codes.EDGE_FROM_NOTHING,
-    codes.EDGE_TO_NOTHING,
-    codes.DUPLICATE_EDGE,
-    codes.MISSING_EDGE,
-)
 
 
 def graphs(model: Graph) -> Iterator[Graph]:
@@ -34,11 +23,10 @@ def graph_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     """What is wrong with the structure of the model and of each of its bodies."""
     for graph in graphs(model):
         _, stuck = topological(graph)
-        broken = bool(stuck) or any(problem.code in _BROKEN for problem in graph.problems)
         for cycle in cycles(stuck):
             path = " -> ".join(repr(node.name) for node in [*cycle[:8], cycle[0]])
             yield cycle[0].finding(codes.CYCLE, f"the graph has a cycle: {path}")
-        if (graph.results or graph.sinks) and not broken:
+        if graph.results or graph.sinks:
             yield from _unreachable(graph)
     if not model.results and not model.sinks:
         line = min((node.line for node in model.nodes if node.line), default=None)
@@ -66,34 +54,16 @@ def cycles(stuck: list[Node]) -> Iterator[list[Node]]:
 
 
 def _unreachable(graph: Graph) -> Iterator[Finding]:
-    """One finding for each end without a Result; it counts the layers that nothing but it depends on."""
     needed: set[Node] = set()
-    # A layer without outputs whose type is not known is a Result of its own kind.
-    waiting = [*graph.results, *graph.sinks, *(node for node in graph.nodes if not node.outputs and not is_known_type(node.type))]
+    waiting = [*graph.results, *graph.sinks]
     while waiting:
         node = waiting.pop()
         if node not in needed:
             needed.add(node)
             waiting += [value.node for value in node.inputs if value is not None]
-    unused = [node for node in graph.nodes if node not in needed and node.type != "Parameter"]
-    used = {value.node for node in unused for value in node.inputs if value is not None}
-    for end in (node for node in unused if node not in used):
-        before = _before(end, needed)
-        needed |= before
-        more = f", nor on {len(before)} layers before it" if len(before) > 1 else ", nor on the layer before it" if before else ""
-        yield end.finding(codes.UNREACHABLE, f"no Result and no Assign depends on it{more}")
-
-
-def _before(node: Node, others: set[Node]) -> set[Node]:
-    """The layers that ``node`` is computed from, but for ``others`` and those before them."""
-    found: set[Node] = set()
-    waiting = [node]
-    while waiting:
-        for value in waiting.pop().inputs:
-            if value is not None and value.node not in others and value.node not in found and value.node.type != "Parameter":
-                found.add(value.node)
-                waiting.append(value.node)
-    return found
+    for node in graph.nodes:
+        if node not in needed and node.type != "Parameter":
+            yield node.finding(codes.UNREACHABLE, "no Result and no Assign depends on it")
 
 
 def _duplicate_names(graph: Graph) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ def port_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     for node in model.walk():
         if node not in inference.failures:
             for value in node.outputs:
-                inferred = inference.overruled.get(value) or inference.facts.get(value, UNKNOWN)
+                inferred = inference.facts.get(value, UNKNOWN)
                 if not _agrees(value.fact, inferred):
                     yield from _output(value, inferred, is_static, has_type=value not in free)
         for index, port in enumerate(node.ports):

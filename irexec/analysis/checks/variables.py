@@ -13,22 +13,12 @@ from irexec.ir.graph import Model, Node
 def variable_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     """Variables that are only read or only assigned, or that several layers read or assign."""
     readers, writers = _users(model, "ReadValue"), _users(model, "Assign")
-    # Layers of unknown types may read or assign a variable.
-    others = {node.attributes.get("variable_id") for node in model.walk() if node.type not in ("ReadValue", "Assign")}
-    read = [name for name in readers if name not in writers and name not in others]
-    assigned = [name for name in writers if name not in readers and name not in others]
-    if len(read) == len(assigned) == 1:
-        # One of both names is wrong.
-        node = readers[read[0]][0]
-        text = (
-            f"variable {assigned[0]!r} is assigned and never read, and variable {read[0]!r} of layer {node.id} {node.name!r} never assigned"
-        )
-        yield writers[assigned[0]][0].finding(codes.VARIABLE_NOT_READ, text)
-        read = assigned = []
-    for name in read:
-        yield readers[name][0].finding(codes.VARIABLE_NOT_ASSIGNED, f"variable {name!r} is read and never assigned")
-    for name in assigned:
-        yield writers[name][0].finding(codes.VARIABLE_NOT_READ, f"variable {name!r} is assigned and never read")
+    for name, nodes in readers.items():
+        if name not in writers:
+            yield nodes[0].finding(codes.VARIABLE_NOT_ASSIGNED, f"variable {name!r} is read and never assigned")
+    for name, nodes in writers.items():
+        if name not in readers:
+            yield nodes[0].finding(codes.VARIABLE_NOT_READ, f"variable {name!r} is assigned and never read")
     for nodes in (*readers.values(), *writers.values()):
         for node in nodes[1:]:
             text = f"variable {node.attributes.get('variable_id')!r} is also that of layer {nodes[0].id} {nodes[0].name!r}"

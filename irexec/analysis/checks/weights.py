@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from irexec.analysis.checks.graph import graphs
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import IrexecError
 from irexec.ir import codes
@@ -15,92 +13,45 @@ from irexec.ir.constants import Constant, constant_blocks, size_problem
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Model, Node
 
-# Where the range of a constant is wrong, bytes that belong to none are most likely its own.
-_OTHER_RANGE = (codes.CONSTANT_ATTRIBUTE, codes.CONSTANT_OUT_OF_FILE, codes.NO_WEIGHTS_FILE, codes.CHANGED_BIN)
-
-_Range = tuple[int, int, Node]
-
 
 def constant_findings(model: Model, inference: Inference) -> Iterator[Finding]:
     """Sizes, overlaps and unused bytes, without reading any weight."""
     constants = [(node, node.constant) for node in model.walk() if node.constant is not None]
-    sizes_are_right = True
-    ranges: list[_Range] = []
     for node, constant in constants:
         wrong = size_problem(constant)
         if wrong is not None:
-            sizes_are_right = False
             yield node.finding(codes.CONSTANT_SIZE, wrong)
-        elif constant.offset is not None and constant.size > 0:
-            ranges.append((constant.offset, constant.offset + constant.size, node))
-    ranges.sort(key=lambda range: range[:2])
-    known = sizes_are_right and (model.bin_path is not None or model.bin_size > 0) and not _is_a_constant_unclear(model)
-    unused = _Unused(model.bin_size if known else 0, ranges if known else [])
-    for first, second in _overlaps(ranges):
-        yield unused.explain(first, second) or _overlap(first, second)
-    gaps = unused.gaps
-    # Tools that must have a .bin, and have nothing for it, write one byte.
-    if gaps and not (model.bin_size == 1 and not ranges):
-        total = sum(stop - start for start, stop in gaps)
-        text = f"{total} of the {model.bin_size} bytes of the .bin belong to no constant, the first at {gaps[0][0]}..{gaps[0][1]}"
-        yield in_model(codes.WEIGHTS_UNUSED, text)
+    ranges = sorted(
+        ((c.offset, c.offset + c.size, node) for node, c in constants if c.offset is not None and c.size > 0), key=lambda range: range[:2]
+    )
+    yield from _overlaps(ranges)
+    if model.bin_path is not None or model.bin_size:
+        yield from _unused(model.bin_size, ranges)
 
 
-def _is_a_constant_unclear(model: Model) -> bool:
-    """Whether bytes of the .bin may belong to a layer of which the range is not known, or that is not read as a constant."""
-    if any(problem.code in _OTHER_RANGE for graph in graphs(model) for problem in graph.problems):
-        return True
-    return any(node.constant is None and {"offset", "size"} <= node.attributes.keys() for node in model.walk())
-
-
-def _overlaps(ranges: list[_Range]) -> Iterator[tuple[_Range, _Range]]:
+def _overlaps(ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]:
     """Constants that share exactly the same bytes are one constant written once; to share some of them is damage."""
-    last: _Range | None = None
+    last: tuple[int, int, Node] | None = None
     for start, stop, node in ranges:
         if last is not None and start < last[1] and (start, stop) != last[:2]:
-            yield last, (start, stop, node)
+            text = f"bytes {start}..{stop} overlap bytes {last[0]}..{last[1]} of layer {last[2].id} {last[2].name!r}"
+            yield node.finding(codes.WEIGHTS_OVERLAP, text)
         if last is None or stop > last[1]:
             last = (start, stop, node)
 
 
-def _overlap(first: _Range, second: _Range) -> Finding:
-    start, stop, node = second
-    text = f"bytes {start}..{stop} overlap bytes {first[0]}..{first[1]} of layer {first[2].id} {first[2].name!r}"
-    return node.finding(codes.WEIGHTS_OVERLAP, text)
-
-
-class _Unused:
-    """The ranges of bytes that belong to no constant, without those that a constant at the wrong offset explains."""
-
-    def __init__(self, size: int, ranges: list[_Range]) -> None:
-        self.by_length: dict[int, list[tuple[int, int]]] = {}
-        covered = 0
-        for start, stop in [*(range[:2] for range in ranges), (size, size)]:
-            if start > covered:
-                self.by_length.setdefault(start - covered, []).append((covered, start))
-            covered = max(covered, stop)
-
-    @property
-    def gaps(self) -> list[tuple[int, int]]:
-        """What is left, by offset."""
-        return sorted(gap for gaps in self.by_length.values() for gap in gaps)
-
-    def explain(self, first: _Range, second: _Range) -> Finding | None:
-        """The overlap of two constants as a finding at the one that belongs where unused bytes are; None if that is so for none or both."""
-        found = [(one, other) for one, other in ((first, second), (second, first)) if self.by_length.get(one[1] - one[0])]
-        if len(found) == 1:
-            moved, other = found[0]
-            return self._moved(moved, other, self.by_length[moved[1] - moved[0]][0], ", as many,")
-        shared = first[1] - second[0]
-        for moved, other, gap in ((second, first, (second[1], second[1] + shared)), (first, second, (first[0] - shared, first[0]))):
-            if gap in self.by_length.get(shared, ()):
-                return self._moved(moved, other, gap, "")
-        return None
-
-    def _moved(self, moved: _Range, other: _Range, gap: tuple[int, int], many: str) -> Finding:
-        self.by_length[gap[1] - gap[0]].remove(gap)
-        finding = _overlap(other, moved)
-        return replace(finding, message=f"{finding.message}; bytes {gap[0]}..{gap[1]}{many} belong to no constant")
+def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]:
+    gaps, covered = [], 0
+    for start, stop, _ in ranges:
+        if start > covered:
+            gaps.append((covered, start))
+        covered = max(covered, stop)
+    if covered < size:
+        gaps.append((covered, size))
+    if gaps:
+        total = sum(stop - start for start, stop in gaps)
+        text = f"{total} of the {size} bytes of the .bin belong to no constant, the first at {gaps[0][0]}..{gaps[0][1]}"
+        yield in_model(codes.WEIGHTS_UNUSED, text)
 
 
 def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ def test_a_link_leads_to_a_layer_that_a_search_has_hidden(page: Page, files: dic
         "(({x, y}) => [x + 5, y + 5])(document.querySelector('section[aria-labelledby=findings] td a').getBoundingClientRect())"
     )
     page.click(x, y)
-    assert "conv0/Convolution error" in page.run(SHOWN)
+    assert "conv0.w warning" in page.run(SHOWN)
     assert page.run("document.querySelector('tr:target details').open") is True
 
 
