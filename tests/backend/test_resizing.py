@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from irexec.backend import resizing
+from irexec.backend.registry import candidates
 from tests.support.kernel_checks import check_kernels
+from tests.support.tasks import task_of
 
 MODES = ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
 # Data, axes, sizes.
@@ -73,3 +75,14 @@ def test_nearest_of_integers_and_linear_of_infinities() -> None:
 def test_adaptive_means(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
     for dtype in (np.float32, np.float16):
         check_kernels("AdaptiveAvgPool", "opset8", [data(shape, dtype), np.array(out)], constants=[1])
+
+
+@pytest.mark.parametrize("type", ["Interpolate", "AdaptiveAvgPool"])
+def test_axes_that_are_too_long_to_be_listed_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch, type: str) -> None:
+    interpolated = type == "Interpolate"
+    inputs = [data((1, 1, 6, 7)), np.array([12, 14]), *([np.array([2, 3])] if interpolated else [])]
+    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"} if interpolated else {}
+    task = task_of(type, "opset11" if interpolated else "opset8", inputs, attributes, constants=range(1, len(inputs)))
+    assert candidates(task)
+    monkeypatch.setattr(resizing, "_LONGEST", 13)
+    assert not candidates(task)
