@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from converters.onnx.locations import at_value, mark
 from converters.onnx.objections import Objections, WithoutValueError
 from converters.onnx.operators import operator_findings
 from converters.onnx.structure import structure_findings
-from converters.onnx.translate import MainGraph, Shapes, with_path
+from converters.onnx.translate import MainGraph, Shapes, translate, with_path
 from irexec.analysis.model import Model
 from irexec.errors import ConversionError, InputError, IrexecError
 from irexec.ir import onnx_codes as codes
@@ -67,7 +67,18 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)
+    if converted is None and all(finding.severity != "error" for finding in findings):
+        # What only functions that are inlined lead to is seen at no node of the file.
+        findings += _refusal(source, inputs or {})
     return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))
+
+
+def _refusal(source: Source, inputs: Shapes) -> Iterator[Finding]:
+    """What the conversion itself says of the model."""
+    try:
+        translate(source, inputs, strict=False, warn=lambda text: None)
+    except IrexecError as error:
+        yield in_model(codes.UNSUPPORTED_USE, str(error))
 
 
 def _translated(model: onnx.ModelProto, folder: Path | None, inputs: Shapes, *, is_checked: bool) -> tuple[Model | None, list[Finding]]:

@@ -278,3 +278,10 @@ def test_two_initializers_of_the_name_of_an_input() -> None:
         says = [finding.message for finding in found.findings if finding.severity == "error"]
         assert says == ["'w' is an initializer and also an initializer"] * (count - 1)
         assert (found.model is None) is (count == 2)
+
+
+def test_what_the_findings_of_nodes_do_not_explain_is_what_the_conversion_says() -> None:
+    """A function that gives one value twice, and whose value is lost where it is inlined."""
+    call = 'agraph (float[2] x) => (float[2] y) { y = local.Odd (x) } <domain: "local", opset_import: ["" : 20]> Odd (x) => (y, y) { y = Relu (x) }'
+    examination = examine(parsed(call))
+    assert examination.model is not None or [f.severity for f in examination.findings].count("error") == 1
