@@ -27,6 +27,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.binary_requests import infer_request
+from irexec.integrations.draining import draining_server
 from irexec.integrations.extras import not_importable
 from irexec.integrations.http_limits import LimitedBodies
 from irexec.integrations.tensors import array_of, datatype_of
@@ -145,7 +146,6 @@ def _on_signals(stop: asyncio.Event) -> Iterator[None]:
 
 def _http_server(dataplane: Any, options: ServeOptions) -> Any:
     import fastapi
-    import uvicorn
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
     from kserve import errors
@@ -166,17 +166,9 @@ def _http_server(dataplane: Any, options: ServeOptions) -> Any:
         app.add_exception_handler(kind, handler)
     app.add_middleware(LimitedBodies, limit=options.max_request)
 
-    class Server(uvicorn.Server):  # type: ignore[misc]
-        """Leaves signals to the command."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
-    config = uvicorn.Config(
-        app, options.host, options.port, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE,
+    return draining_server(
+        app, host=options.host, port=options.port, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE,
     )  # fmt: skip
-    return Server(config)
 
 
 def _unreadable(error: Any) -> str:

@@ -120,10 +120,12 @@ def end_under_load(paths: dict[str, str]) -> int:
         answered = [0]
 
         def client(seed: int) -> None:
-            inputs = _inputs("transformer", seed)
+            inputs, connection = _inputs("transformer", seed), None
             while True:
                 try:
-                    connection = tritonclient.http.InferenceServerClient(server.http, network_timeout=30.0)
+                    # Half of the clients keep their connection, as most libraries do.
+                    if connection is None or seed % 2:
+                        connection = tritonclient.http.InferenceServerClient(server.http, network_timeout=30.0)
                     _asked(tritonclient.http, connection, "transformer", inputs)
                     answered[0] += 1
                 except ConnectionRefusedError:

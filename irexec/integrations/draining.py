@@ -1,0 +1,95 @@
+"""An HTTP server that ends without losing a request on a connection that it has accepted.
+
+uvicorn closes the connections on which nothing is under way as soon as it ends, and those that are not yet its own: a request that
+arrives at that moment has no answer. Here connections stay for a while in which each answer says that its connection is closed.
+
+Source: RFC 9112, 9.6: a server that is about to close a connection says so in its last answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from irexec.integrations.http_limits import Message, Receive, Send
+
+_IDLE = 0.5
+"""Seconds for which connections that wait for a request stay open."""
+
+
+class ClosingConnections:
+    """ASGI middleware whose answers close their connections once ``is_ending``."""
+
+    def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+        self.is_ending = False
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        async def last(message: Message) -> None:
+            if self.is_ending and message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, last)
+
+
+def draining_server(app: Any, **options: Any) -> Any:
+    """A uvicorn server that drains its connections when it ends, and leaves signals to the command.
+
+    Args:
+        app: an ASGI application.
+        options: of uvicorn.Config.
+    """
+    import uvicorn
+
+    closing = ClosingConnections(app)
+
+    class Server(uvicorn.Server):  # type: ignore[misc]
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            closing.is_ending = True
+            loop = asyncio.get_running_loop()
+            for accepted in await stop_listening(self.servers):
+                await loop.connect_accepted_socket(self._protocol, accepted)
+            end = loop.time() + _IDLE
+            while self.server_state.connections and loop.time() < end:
+                await asyncio.sleep(0.01)
+            await super().shutdown(sockets)
+
+        def _protocol(self) -> Any:
+            state = self.lifespan.state
+            return self.config.http_protocol_class(config=self.config, server_state=self.server_state, app_state=state)
+
+    return Server(uvicorn.Config(closing, **options))
+
+
+async def stop_listening(servers: list[asyncio.Server]) -> list[socket.socket]:
+    """Close what listens; gives the connections that the system accepted and the loop has not seen yet."""
+    listeners = [listener.dup() for server in servers for listener in server.sockets]
+    with contextlib.suppress(NotImplementedError):  # by Windows' loop
+        for listener in [listener for server in servers for listener in server.sockets]:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        # What the loop has accepted becomes a connection of its server, which must not be closed before.
+        for _ in range(3):
+            await asyncio.sleep(0)
+    accepted = [one for listener in listeners for one in _waiting(listener)]
+    for server in servers:
+        server.close()
+    for listener in listeners:
+        listener.close()
+    return accepted
+
+
+def _waiting(listener: socket.socket) -> Iterator[socket.socket]:
+    listener.setblocking(False)
+    while True:
+        try:
+            yield listener.accept()[0]
+        except OSError:
+            return
