@@ -95,7 +95,7 @@ class Editing:
         node.constant = packed(array, element)
         return node.outputs[0]
 
-    def put_behind(self, value: Value, new: Value, added: Sequence[Node]) -> None:
+    def put_after(self, value: Value, new: Value, added: Sequence[Node]) -> None:
         """Every reader of ``value`` but the added layers reads ``new``."""
         for node in self.model.nodes:
             for port in node.ports:
@@ -149,7 +149,7 @@ def refused(model: irexec.Model, rng: np.random.Generator) -> Planted:
         "GroupConvolutionBackpropData", "opset1", [value, weights], Fact(F32, shape),
         strides="1,1", dilations="1,1", pads_begin="0,0", pads_end="0,0", output_padding="0,0", auto_pad="explicit",
     )  # fmt: skip
-    edit.put_behind(value, node.outputs[0], [node])
+    edit.put_after(value, node.outputs[0], [node])
     return Planted((node.name,), lambda: RuntimeCheck("openvino", timeout=120), shown_by_compare)
 
 
@@ -170,7 +170,7 @@ def division(model: irexec.Model, rng: np.random.Generator) -> Planted:
         m_pythondiv="true",
     )
     back = edit.layer("Convert", "opset1", [divided.outputs[0]], Fact(F32, shape), destination_type="f32")
-    edit.put_behind(value, back.outputs[0], [scaled, whole, divided, back])
+    edit.put_after(value, back.outputs[0], [scaled, whole, divided, back])
     return Planted((divided.name,), lambda: RuntimeCheck("openvino", timeout=120), shown_by_compare)
 
 
@@ -180,7 +180,7 @@ def nan(model: irexec.Model, rng: np.random.Generator) -> Planted:
     fact = Fact(F32, infer_shapes(model).facts[value].shape)
     less = edit.layer("Subtract", "opset1", [value, edit.constant(np.array(1e4, np.float32), F32)], fact, auto_broadcast="numpy")
     root = edit.layer("Sqrt", "opset1", [less.outputs[0]], fact)
-    edit.put_behind(value, root.outputs[0], [less, root])
+    edit.put_after(value, root.outputs[0], [less, root])
     return Planted((root.name,), lambda: ValuesCheck(["nan"]), lambda code, output: code == 1 and "NaN" in output)
 
 

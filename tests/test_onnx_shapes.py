@@ -112,12 +112,12 @@ def test_the_model_is_converted_with_the_shapes_that_are_given(
     bare = [text for text in given if text not in ("--shape", *row.shapes)]
     is_reported = given[0] in ("validate", "report")
     assert run(bare) == {"validate": 1, "report": 0}.get(given[0], 3)
-    said = "".join(capsys.readouterr())
-    assert row.node in said or (is_reported and "error" in said)
+    printed = "".join(capsys.readouterr())
+    assert row.node in printed or (is_reported and "error" in printed)
     assert run(given) == 0
-    said = "".join(capsys.readouterr())
-    assert "error" not in said
-    assert "not in the report" not in said
+    printed = "".join(capsys.readouterr())
+    assert "error" not in printed
+    assert "not in the report" not in printed
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -135,8 +135,8 @@ def test_inputs_that_another_model_calls_otherwise(tmp_path: Path, capsys: Captu
     onnx.save(model_of(one.replace(" x", " image").replace("(x", "(image")), tmp_path / "b.onnx")
     for command in ("compare", "diff"):
         code = run([command, str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx"), "--shape", "x[1,1,4,4]"])
-        said = "".join(capsys.readouterr())
-        assert "error" not in said
+        printed = "".join(capsys.readouterr())
+        assert "error" not in printed
         assert code == (0 if command == "compare" else 1)
 
 

@@ -22,7 +22,7 @@ class Location:
     """Where a node is.
 
     Attributes:
-        path: the function and the nodes and attributes that lead to its graph, each with a slash behind it; "" for the main graph.
+        path: the function and the nodes and attributes that lead to its graph, each followed by a slash; "" for the main graph.
         index: among the nodes of that graph; None if it is not known.
         name: of the node, or of its first output.
         type: the operator, with its domain unless that is ai.onnx.

@@ -93,7 +93,7 @@ class ShapeInference:
         """Infer every node of ``graph``, whose Parameters have the facts ``given``."""
         order, stuck = topological(graph)
         if stuck and not self.tolerant:
-            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
+            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or after a cycle")
         for node in stuck:
             self._fall_back(node)
         for node in order:

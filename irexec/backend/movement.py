@@ -71,7 +71,7 @@ def concat(task: Task) -> Iterator[Kernel]:
 
 
 class Concat(_Movement):
-    """Tensors one behind the other."""
+    """Tensors one after the other."""
 
     def __init__(self, task: Task) -> None:
         shape = task.output_shape()

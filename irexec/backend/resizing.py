@@ -166,7 +166,7 @@ class Resize(Kernel):
         shape, out = task.shape(0), task.output_shape()
         order: Order = task.input_orders[0] or tuple(range(len(shape)))
         at = sorted(order.index(axis) for axis, _ in steps) or [len(shape) - 1]
-        # The axes before the first one and behind the last one that is resized are seen as one each.
+        # The axes before the first one and after the last one that is resized are seen as one each.
         self._groups = (order[: at[0]], *((axis,) for axis in order[at[0] : at[-1] + 1]), order[at[-1] + 1 :])
         self._order = order
         self._data = [math.prod(shape[axis] for axis in group) for group in self._groups]

@@ -22,7 +22,7 @@ from irexec.tools.input_sources import parse_input_source
 from irexec.tools.runtimes import RUNTIMES
 
 _AROUND = 3
-"""Rows that are shown before and behind the first divergence."""
+"""Rows that are shown before and after the first divergence."""
 _NAMES = 8
 
 

@@ -39,7 +39,7 @@ class _Completion(ShellComplete):
 
 
 class _Bash(_Completion, BashComplete):
-    """Bash splits words at ``=`` and ``:`` too, and replaces what is behind the last of them."""
+    """Bash splits words at ``=`` and ``:`` too, and replaces what is after the last of them."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the last one, and that one, as they are typed."""
@@ -128,7 +128,7 @@ def _files(*suffixes: str) -> Values:
 
 
 def _paths(incomplete: str, suffixes: Sequence[str]) -> list[str]:
-    """The paths that begin so. A folder that is the only one is opened, since shells put a space behind the only value."""
+    """The paths that begin so. A folder that is the only one is opened, since shells put a space after the only value."""
     found = sorted(_listed(incomplete, suffixes))
     while len(found) == 1 and found[0].endswith("/"):
         inside = sorted(_listed(found[0], suffixes))
@@ -187,7 +187,7 @@ def _sources(words: Words, incomplete: str) -> Iterator[str]:
     start = f"{name}{equals}"
     yield from (f"{start}{value}" for value in (*_GENERATED, *_paths(source, (*_ARRAYS, *_IMAGES))))
     if not equals:
-        # With what is generated: shells put a space behind an only value.
+        # With what is generated: shells put a space after an only value.
         yield from (f"{one}={value}" for names in _names(words) for one in names.inputs for value in _GENERATED)
 
 

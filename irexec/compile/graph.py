@@ -77,7 +77,7 @@ class Operation:
     Attributes:
         definition: None for a chain that stands alone.
         attributes: typed, by the reference kernel's parameter.
-        inputs: the operation's own inputs, then those of the chain behind it.
+        inputs: the operation's own inputs, then those of the chain after it.
         outputs: the values that it gives.
         node: the layer that messages name.
         origins: the layers that it computes.

@@ -29,7 +29,7 @@ Sources = dict[ir.Node, ConstantSource]
 def lower(graph: ir.Graph, inference: Inference, sources: Sources, targets: Sequence[ir.Value] | None = None) -> Graph:
     """The compile graph of ``targets`` (by default the Results) and of everything that has an effect.
 
-    What tolerant inference could not infer is left out: an Assign behind it has no effect.
+    What tolerant inference could not infer is left out: an Assign after it has no effect.
 
     Raises:
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
@@ -74,7 +74,7 @@ class _Lowering:
                 raise blocked[value.node]
         wanted = {value.node for value in targets} | (set(self.source.sinks) - set(blocked))
         if stuck and wanted & set(stuck):
-            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or behind a cycle")
+            raise ModelError(f"layers {', '.join(repr(n.name) for n in stuck[:5])} are on or after a cycle")
         for node in reversed(order):
             if node in wanted:
                 wanted.update(value.node for value in node.inputs if value is not None)

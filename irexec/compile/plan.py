@@ -70,7 +70,7 @@ class Compilation:
 def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | None = None, compilation: Compilation | None = None) -> Plan:
     """Plan the computation of ``targets`` (by default the Results) and of everything that has an effect.
 
-    What tolerant inference could not infer is left out: an Assign behind it has no effect.
+    What tolerant inference could not infer is left out: an Assign after it has no effect.
 
     Raises:
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.

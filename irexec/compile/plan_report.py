@@ -28,7 +28,7 @@ class StepRow:
 
     Attributes:
         number: its position among the steps of its plan, from 1.
-        path: the names of the bodies that it is in, each with a slash behind it.
+        path: the names of the bodies that it is in, each followed by a slash.
         layers: the names of the layers that it computes; a layer that was replaced by several steps is in each of them.
         operation: its type, and those of the element-wise operations that are computed with it: "Convolution+Add+Relu".
         algorithm: of the kernel; "reference" for the reference kernel, "by shape" where one is selected for each run.

@@ -16,7 +16,7 @@ from irexec.compile.graph import Operation
 from irexec.dtypes.elements import F16
 from irexec.schema.opdef import OpDef
 
-# Estimated nanoseconds of a chain behind a kernel that does not run it, for each element and instruction.
+# Estimated nanoseconds of a chain after a kernel that does not run it, for each element and instruction.
 CHAIN_COST = 0.5
 
 

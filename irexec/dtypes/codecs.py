@@ -69,7 +69,7 @@ class BooleanCodec(NativeCodec):
 
 
 class StringCodec:
-    """UTF-8 behind a table of offsets."""
+    """UTF-8 after a table of offsets."""
 
     rounds = False
 

@@ -80,6 +80,6 @@ def _svg(drawn: Sequence[Content], width: int, height: int, text: str, class_: s
 
 
 def _short(number: float, digits: int = 1) -> str:
-    """As few digits behind the point as can be seen."""
+    """As few digits after the point as can be seen."""
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""Requests of the Open Inference Protocol with binary tensors behind their JSON, which stay bytes until they are arrays.
+"""Requests of the Open Inference Protocol with binary tensors after their JSON, which stay bytes until they are arrays.
 
 The kserve SDK would make a list of Python numbers of each tensor first, which takes a hundred times as long.
 
@@ -29,31 +29,31 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
     length = headers.get(_LENGTH, str(len(body)))
     if not (length.isascii() and length.isdigit() and int(length) <= len(body)):
         raise InputError(f"the header {_LENGTH} is {length[:40]!r}, expected at most the {len(body)} bytes of the request")
-    said = _parsed(body[: int(length)])
+    request = _parsed(body[: int(length)])
     inputs, start = [], int(length)
-    for tensor in _objects(said, "inputs"):
+    for tensor in _objects(request, "inputs"):
         made, start = _input(tensor, body, start)
         inputs.append(made)
     if start != len(body):
-        raise InputError(f"the request has {len(body) - start} bytes behind those of its tensors")
-    outputs = [RequestedOutput(_text(output, "name"), output.get("parameters")) for output in _objects(said, "outputs", optional=True)]
-    return InferRequest(model, inputs, said.get("id"), parameters=said.get("parameters"), request_outputs=outputs or None)
+        raise InputError(f"the request has {len(body) - start} bytes after those of its tensors")
+    outputs = [RequestedOutput(_text(output, "name"), output.get("parameters")) for output in _objects(request, "outputs", optional=True)]
+    return InferRequest(model, inputs, request.get("id"), parameters=request.get("parameters"), request_outputs=outputs or None)
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        request = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(request, dict):
         raise InputError("the request is not an object of JSON")
-    if not isinstance(said.get("id", ""), str) or not isinstance(said.get("parameters") or {}, dict):
+    if not isinstance(request.get("id", ""), str) or not isinstance(request.get("parameters") or {}, dict):
         raise InputError("the id of the request is not text, or its parameters are not an object")
-    return said
+    return request
 
 
-def _objects(said: dict[str, Any], key: str, optional: bool = False) -> list[dict[str, Any]]:
-    found = said.get(key, [] if optional else None)
+def _objects(request: dict[str, Any], key: str, optional: bool = False) -> list[dict[str, Any]]:
+    found = request.get(key, [] if optional else None)
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise InputError(f"the request has no {key}, or they are not a list of objects")
     if not all(isinstance(each.get("parameters") or {}, dict) for each in found):
@@ -81,8 +81,8 @@ def _input(tensor: dict[str, Any], body: bytes, start: int) -> tuple[Any, int]:
     return made, start + size
 
 
-def _text(said: dict[str, Any], key: str) -> str:
-    found = said.get(key)
+def _text(request: dict[str, Any], key: str) -> str:
+    found = request.get(key)
     if not isinstance(found, str):
         raise InputError(f"one of the tensors of the request has no {key}, or it is not text")
     return found

@@ -63,7 +63,7 @@ def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
 
 
 def _pieces(what: str, raw: bytes) -> list[bytes]:
-    """Texts, each behind its length in four bytes."""
+    """Texts, each after its length in four bytes."""
     found: list[bytes] = []
     start = 0
     while start < len(raw):

@@ -18,7 +18,7 @@ Bytes = bytes | mmap.mmap
 def is_onnx(data: bytes | bytearray | memoryview) -> bool:
     """Whether bytes begin as an ONNX model: with fields of a ModelProto one after the other, up to the graph.
 
-    What is behind the beginning of the graph, or behind the first 64 KiB, is not looked at: a damaged model is still one.
+    What is after the beginning of the graph, or after the first 64 KiB, is not looked at: a damaged model is still one.
     """
     head = bytes(data[:_LOOKED_AT])
     position = 0
@@ -56,7 +56,7 @@ def fields(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _integer(data: Bytes, position: int) -> tuple[int, int]:
-    """An integer as protobuf writes it, 7 bits in each byte, and the position behind it, which is behind the end if it has no end."""
+    """An integer as protobuf writes it, 7 bits in each byte, and the position after it, which is after the end if it has no end."""
     value = 0
     for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << 7 * i

@@ -31,10 +31,10 @@ def _by_bytes(data: bytes, first: int) -> Iterator[int]:
     line = 1 + data.count(b"\n", 0, first)
     for start in range(first, len(data), _PIECE):
         piece = all_bytes[start : start + _PIECE]
-        behind = all_bytes[start + 1 : start + _PIECE + 1]
+        after = all_bytes[start + 1 : start + _PIECE + 1]
         tags = np.flatnonzero(piece == _LESS)
-        tags = tags[tags < behind.size]
-        tags = tags[behind[tags] != _SLASH]
+        tags = tags[tags < after.size]
+        tags = tags[after[tags] != _SLASH]
         breaks = np.flatnonzero(piece == _NEW_LINE)
         yield from (np.searchsorted(breaks, tags) + line).tolist()
         line += breaks.size

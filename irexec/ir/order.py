@@ -8,7 +8,7 @@ from irexec.ir.graph import Graph, Node
 
 
 def topological(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes with every producer before its consumers, and the nodes on or behind a cycle.
+    """The nodes with every producer before its consumers, and the nodes on or after a cycle.
 
     Nodes that do not depend on each other keep the order in which they are written. Producers that are not nodes of the
     graph do not count.
@@ -23,7 +23,7 @@ def sort_by_producers(producers: Sequence[Collection[int]]) -> tuple[list[int], 
     """The indices 0, 1, ... sorted so that all of ``producers[i]``, which are distinct, come before i.
 
     Returns:
-        The sorted indices, and those on or behind a cycle. Time is linear in nodes and edges, and nothing recurses.
+        The sorted indices, and those on or after a cycle. Time is linear in nodes and edges, and nothing recurses.
     """
     waiting = [len(needed) for needed in producers]
     consumers: list[list[int]] = [[] for _ in producers]

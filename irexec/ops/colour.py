@@ -19,7 +19,7 @@ Plane = Annotated[np.ndarray, element_set("u8 or a floating-point type", U8, *FL
 
 
 def _split(whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One plane (N, H * 3/2, W, 1): the Y (N, H, W), and the values behind it (N, H/2 * W)."""
+    """One plane (N, H * 3/2, W, 1): the Y (N, H, W), and the values after it (N, H/2 * W)."""
     batch, rows, width = whole.shape[:3]
     height = rows * 2 // 3
     return whole[:, :height, :, 0], whole[:, height:].reshape(batch, (rows - height) * width)

@@ -52,7 +52,7 @@ def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) 
     rows = np.moveaxis(data, axis, batch)
     index = tuple(grid.reshape(grid.shape + (1,) * (indices.ndim - batch)) for grid in grids)
     taken = rows[(*index, indices)]
-    # The axes of the indices come before those between batch and axis: move them behind.
+    # The axes of the indices come before those between batch and axis: move them after these.
     between = len(inner) - lead
     count = indices.ndim - batch
     source = [*range(batch), *range(batch + count, batch + count + between), *range(batch, batch + count)]

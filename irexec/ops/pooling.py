@@ -80,7 +80,7 @@ def max_pool_8(data: Data, *, attributes: IndexedAttributes8, elements: ElementT
 
 @op("MaxPool", since=14)
 def max_pool_14(data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()) -> tuple[np.ndarray, np.ndarray]:
-    """As MaxPool-8, with ceil_torch: rounded up, but no window starts behind the data. Source: MaxPool-14."""
+    """As MaxPool-8, with ceil_torch: rounded up, but no window starts after the data. Source: MaxPool-14."""
     return _max_with_indices(data, attributes=attributes, elements=elements)
 
 
@@ -114,7 +114,7 @@ def avg_pool_1(data: Data, *, attributes: AverageAttributes1) -> np.ndarray:
 
 @op("AvgPool", since=14, widen=True, tolerance=2e-6)
 def avg_pool_14(data: Data, *, attributes: AverageAttributes) -> np.ndarray:
-    """As AvgPool-1, with ceil_torch: rounded up, but no window starts behind the data. Source: AvgPool-14."""
+    """As AvgPool-1, with ceil_torch: rounded up, but no window starts after the data. Source: AvgPool-14."""
     return _average(data, attributes)
 
 

@@ -47,7 +47,7 @@ def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWi
     with np.errstate(all="ignore"):
         parts = np.matmul(matrix, x.reshape(n, groups, inputs, math.prod(sizes)))
     parts = parts.reshape(n, groups * outputs, *kernel, *sizes)
-    # The result may end behind the natural one, where it is zero.
+    # The result may end after the natural one, where it is zero.
     whole = [max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)]
     check_memory((n, groups * outputs, *whole), parts.dtype, "the uncropped result")
     full = np.zeros((n, groups * outputs, *whole), parts.dtype)

@@ -26,7 +26,7 @@ class SlidingWindows:
         kernel: points of the window.
         strides: distance from one window to the next.
         dilations: distance between neighbouring points of a window.
-        pads_begin, pads_end: padding before and behind the data.
+        pads_begin, pads_end: padding before and after the data.
         counts: number of windows, that is the sizes of the result.
     """
 

@@ -22,7 +22,7 @@ IndexType = Literal["i64", "i32"]
 class PoolingAttributes:
     """What all pooling shares; an empty list means ones (strides, dilations) or zeros (pads).
 
-    With "ceil_torch" a last window that would start behind the data and its first padding is left out.
+    With "ceil_torch" a last window that would start after the data and its first padding is left out.
     """
 
     strides: Positives

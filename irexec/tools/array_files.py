@@ -29,7 +29,7 @@ _ENCRYPTED = 1
 _LONGEST_NAME = 65535
 _ESCAPED = re.compile("%(25|2E|2F|3A|5C)")
 _CHUNK = 1 << 20
-# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts behind it are. Source: APPNOTE.TXT, 4.3.7.
+# Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source: APPNOTE.TXT, 4.3.7.
 _LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
 # What zipfile raises: BadZipFile for most damage, EOFError for a member that ends too early, ValueError for offsets before the start of
 # the file and for names that are not UTF-8, OverflowError for offsets of more than 63 bits in memory, NotImplementedError for versions
@@ -250,7 +250,7 @@ def npz_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
 
 
 def write_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, ...]) -> None:
-    """The header of a .npy, behind which the elements follow in C order."""
+    """The header of a .npy, after which the elements follow in C order."""
     facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, facts)
 

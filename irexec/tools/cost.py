@@ -26,7 +26,7 @@ class LayerCost(Record):
 
     Attributes:
         id, name, type, line: of the layer.
-        path: the names of the bodies that it is in, each with a slash behind it.
+        path: the names of the bodies that it is in, each followed by a slash.
         constants: the names of layers that depend on constants alone and are counted with it: it is the first that reads their
             result, as a product that reads decompressed weights. What is between them is neither read nor written.
         times: how often it runs; None if that is not known, 0 in the cheaper branch of an If.

@@ -52,7 +52,7 @@ class LayerLine(Record):
 
     Attributes:
         id, name, type, version: as written.
-        path: the names of the bodies that it is in, each with a slash behind it.
+        path: the names of the bodies that it is in, each followed by a slash.
         inputs: element type and shape of each input, as inferred.
         outputs: the same of each output.
         sources: the name of the layer each input comes from, with ``:index`` where that has several outputs; None for an

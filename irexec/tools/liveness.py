@@ -20,7 +20,7 @@ class LiveTensor(Record):
 
     Attributes:
         name: its first tensor name, or else ``layer`` or ``layer:index``.
-        path: the names of the bodies that it is in, each with a slash behind it.
+        path: the names of the bodies that it is in, each followed by a slash.
         layer, type: the layer that gives it.
         fact: element type and shape, as text.
         bytes: as it is held in memory; None if type or shape are not known.

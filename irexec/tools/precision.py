@@ -23,7 +23,7 @@ class LayerPrecision(Record):
 
     Attributes:
         id, name, type, line: of the layer.
-        path: the names of the bodies that it is in, each with a slash behind it.
+        path: the names of the bodies that it is in, each followed by a slash.
         activations: the element types of its inputs that are not constants, each once.
         levels: the number of quantisation levels of the inputs, where FakeQuantize produces them, or the type of a FakeConvert.
         weights: each input that consists of constants, unless these are no parameters (see irexec.analysis.cost).

@@ -25,7 +25,7 @@ class Report:
     """What validation says of one file.
 
     Attributes:
-        path: as given, or the path of the folder that was given with the rest behind it; "-" for stdin.
+        path: as given, or the path of the folder that was given with the rest after it; "-" for stdin.
         findings: those that are not ignored, by XML line.
         ignored: how many findings are.
         error: why the file could not be read; None if it was.

@@ -159,7 +159,7 @@ def test_a_model_with_the_attributes_of_an_execution_graph_is_a_model() -> None:
 
 
 def test_weights_are_read_in_blocks(tmp_path: Path, capsys: Capture) -> None:
-    """A NaN behind the first block is found as well as one in it."""
+    """A NaN after the first block is found as well as one in it."""
     count = (1 << 17) + 5
     xml = f"""<net name="n" version="11"><layers>
 {_layer(0, "Const", f'element_type="f32" shape="{count}" offset="0" size="{4 * count}"', outputs=_port(0, count))}

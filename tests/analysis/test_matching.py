@@ -66,9 +66,9 @@ def _without(graph: Graph, gone: Iterable[str]) -> None:
         graph.nodes.remove(node)
 
 
-def _insert(graph: Graph, behind: str, name: str, type: str = "Relu") -> Node:
+def _insert(graph: Graph, after: str, name: str, type: str = "Relu") -> Node:
     """A layer between another and everything that reads it."""
-    value = _by_name(graph)[behind].outputs[0]
+    value = _by_name(graph)[after].outputs[0]
     node = Node(max(each.id for each in graph.nodes) + 1, name, type, "opset1", ports=[Input(value, value.fact)])
     node.outputs = [copy.copy(value)]
     node.outputs[0].node, node.outputs[0].names = node, []
@@ -200,7 +200,7 @@ def test_changes(change: Callable[[Graph], None]) -> None:
     assert _wrong(matching, origin) == []
 
 
-def test_a_constant_behind_layers_that_decompress_it() -> None:
+def test_a_constant_after_layers_that_decompress_it() -> None:
     model = _chain(3)
     packed, origin = _mixed(model, False)
     names = _by_name(packed)

@@ -138,7 +138,7 @@ def test_threads_do_not_change_the_result() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5,), (4, 300, 257), (64, 2000, 3)], ids=str)
-def test_in_place_behind_a_kernel(shape: tuple[int, ...]) -> None:
+def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     x, bias, residual = (np.asarray(rng.normal(size=size), np.float32) for size in (shape, shape[-1:], shape))
     expected = _expected(x, bias, residual)

@@ -133,7 +133,7 @@ def attention(x: Any, drawn: Drawn, width: int, mask: Any, cosine: Any, sine: An
 
 
 def causal_mask(tokens: Any) -> Any:
-    """0 up to a token's own position and the lowest f32 behind, (1, 1, tokens, tokens), computed from the input's shape."""
+    """0 up to a token's own position and the lowest f32 after, (1, 1, tokens, tokens), computed from the input's shape."""
     length = op.gather(op.shape_of(tokens, "i64"), constant(1, np.int64), constant(0, np.int64))
     positions = op.range(constant(0, np.int64), length, constant(1, np.int64), "i64")
     allowed = op.less_equal(op.unsqueeze(positions, index(0, 1, 2)), op.unsqueeze(positions, index(0, 1, 3)))

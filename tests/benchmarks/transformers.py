@@ -70,7 +70,7 @@ def bert_base(g: Graph) -> None:
 
 
 def gpt2_linear(g: Graph, x: Tensor, size: int) -> Tensor:
-    """GPT-2's layer on rows: its converters leave a Reshape before and behind the product."""
+    """GPT-2's layer on rows: its converters leave a Reshape before and after the product."""
     _, tokens, features = x.shape
     return g.reshape(g.linear(g.reshape(x, tokens, features), size), 1, tokens, size)
 

@@ -31,7 +31,7 @@ GRIDS = [
     grid(flatten="true", kind="f16", id="f16"),
     grid(flatten="true", kind="f64", id="f64"),
     grid(kind="bf16", id="bf16"),
-    # One cell of 20 x 45 pixels, whose middle is (22.5, 10); what is behind is not specified.
+    # One cell of 20 x 45 pixels, whose middle is (22.5, 10); what is after is not specified.
     grid(flatten="true", h="1", w="1", gives=f32([[18.5, 8, 26.5, 12], [22.5, 2, 23.5, 18.5], *[[0] * 4] * 10]), id="one cell"),
     case(GRID, 6, np.zeros((0, 4), np.float32), random("f32", 1, 1, 2, 3), random("f32", 1, 1, 4, 6), gives=np.zeros((2, 3, 0, 4), np.float32), id="no prior"),
     case(
@@ -242,7 +242,7 @@ TOP_ROWS = [
     case(TOP, 6, typed("f16", FIVE), typed("f16", [0.3, 0.9, 0.1, 0.5, 0.7]), max_rois="2", id="f16"),
     case(TOP, 6, typed("f64", FIVE), typed("f64", [0.3, 0.9, 0.1, 0.5, 0.7]), max_rois="2", id="f64"),
     case(TOP, 6, typed("bf16", FIVE), typed("bf16", [0.25, 0.875, 0.125, 0.5, 0.75]), max_rois="2", id="bf16"),
-    # By hand: what is behind, and the order of equal ones, is not specified.
+    # By hand: what is after, and the order of equal ones, is not specified.
     case(TOP, 6, f32(FIVE[:2]), f32([0.3, 0.9]), max_rois="4", gives=f32([FIVE[1], FIVE[0], NONE, NONE]), id="fewer than asked for"),
     case(TOP, 6, f32(FIVE), f32([0.5, 0.9, 0.5, NAN, 0.5]), max_rois="5", gives=f32([FIVE[i] for i in (1, 0, 2, 4, 3)]), id="equal ones and NaN"),
     case(TOP, 6, f32(FIVE), f32([1, 2, 3, 4, 5]), max_rois="0", gives=np.zeros((0, 4), np.float32), id="none asked for"),

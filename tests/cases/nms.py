@@ -123,7 +123,7 @@ for since in (1, 3, 4, 5, 9):
             case(NMS, since, BOXES, SCORES, 100, 0.9, 0.3, 0.3, box_encoding="center", output_type="i32", id="soft centres"),
             case(NMS, since, BOXES, SCORES, 4, 0.6, 0.1, -1.0, id="negative sigma is none"),
             case(NMS, since, typed("f16", BOXES), typed("f16", SCORES), 4, 0.3, 0.1, 0.5, id="soft f16"),
-            # By hand: IoU 1/2 and sigma 1/2 leave 0.8 exp(-1/4), behind the disjoint box; the threshold plays no part.
+            # By hand: IoU 1/2 and sigma 1/2 leave 0.8 exp(-1/4), after the disjoint box; the threshold plays no part.
             case(
                 NMS, since, HALVES, FALLING, MOST, 0.2, LEAST, 0.5, id="soft by hand",
                 gives=(

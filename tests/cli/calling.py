@@ -10,18 +10,22 @@ from tests.support.paths import IRS
 Capture = pytest.CaptureFixture[str]
 
 
-def said(capsys: Capture, *arguments: object, code: int = 0) -> str:
-    """What a command writes to stdout."""
+def streams(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
+    """What a command writes to stdout and to stderr, where no traceback is."""
     assert run([str(argument) for argument in arguments]) == code
-    return capsys.readouterr().out
-
-
-def complained(capsys: Capture, *arguments: object, code: int = 2) -> str:
-    """What a command that fails writes to stderr, which is no traceback."""
-    assert run([str(argument) for argument in arguments]) == code
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert "Traceback" not in err
-    return err
+    return out, err
+
+
+def stdout(capsys: Capture, *arguments: object, code: int = 0) -> str:
+    """What a command writes to stdout."""
+    return streams(capsys, *arguments, code=code)[0]
+
+
+def stderr(capsys: Capture, *arguments: object, code: int = 2) -> str:
+    """What a command that fails writes to stderr."""
+    return streams(capsys, *arguments, code=code)[1]
 
 
 MODEL = IRS / "convolutions.xml"

@@ -36,9 +36,9 @@ def test_scores_are_those_of_the_model(tmp_path: Path, source: str, capsys: Capt
 def test_failures(tmp_path: Path, source: str, capsys: Capture) -> None:
     np.save(tmp_path / "wrong.npy", np.zeros((25, 5), np.float32))
     assert run(["batch", MODEL, source, str(tmp_path / "wrong.npy"), "-o", str(tmp_path / "out.jsonl"), "--jobs", "1"]) == 1
-    said = capsys.readouterr()
-    assert said.out == f"{tmp_path / 'out.jsonl'}: 30 of 55 items, 25 failed\n"
-    lines = said.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out == f"{tmp_path / 'out.jsonl'}: 30 of 55 items, 25 failed\n"
+    lines = printed.err.splitlines()
     assert lines[0].startswith(f"error: {tmp_path / 'wrong.npy'}[0]: the item has shape [5] for input image")
     assert lines[20:] == ["5 more items failed, which the manifest lists"]
 

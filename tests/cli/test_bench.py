@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from irexec import Builder, save_model
-from irexec.cli.main import run
 from irexec.tools.process_memory import peak_bytes
+from tests.cli.calling import Capture, streams
 from tests.support.paths import DIGITS
 
 MODEL = DIGITS / "classifier.xml"
-Capture = pytest.CaptureFixture[str]
 
 # What irexec uses of each; both compute the sum of all inputs, slowly.
 OPENVINO = """
@@ -86,15 +85,8 @@ def runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
-    assert run(["bench", *map(str, arguments)]) == code
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    return out, err
-
-
 def test_the_document(capsys: Capture) -> None:
-    document = json.loads(said(capsys, MODEL, "--runs", 7, "--threads", 1, "--json")[0])
+    document = json.loads(streams(capsys, "bench", MODEL, "--runs", 7, "--threads", 1, "--json")[0])
     assert {key: document[key] for key in ("schema", "model", "shapes", "runs", "threads")} == {
         "schema": 1, "model": str(MODEL), "shapes": {"image": [1, 1, 8, 8]}, "runs": 7, "threads": 1,
     }  # fmt: skip
@@ -108,7 +100,7 @@ def test_the_document(capsys: Capture) -> None:
 
 
 def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsys: Capture) -> None:
-    document = json.loads(said(capsys, MODEL, "--runs", 3, "--against", "openvino", "--against", "onnxruntime", "--json")[0])
+    document = json.loads(streams(capsys, "bench", MODEL, "--runs", 3, "--against", "openvino", "--against", "onnxruntime", "--json")[0])
     own, openvino, onnxruntime = document["engines"]
     assert [one["engine"] for one in document["engines"]] == ["irexec", "openvino", "onnxruntime"]
     assert openvino["minimum"] >= 20 and onnxruntime["minimum"] >= 10
@@ -118,7 +110,7 @@ def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsy
 
 def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text, _ = said(capsys, MODEL, "--runs", 1, "--against", "openvino", "--against", "onnxruntime", "--threads", 2)
+    text, _ = streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "--against", "onnxruntime", "--threads", 2)
     assert max(map(len, text.splitlines())) <= 80
     assert "openvino 2030.1.0 " in text
     assert "1 run with 2 threads, inputs image[1,1,8,8]" in text
@@ -128,7 +120,7 @@ def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch:
 def test_inputs_shapes_and_threads_reach_the_other_runtime(runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD", str(runtimes / "record.json"))
     np.save(runtimes / "x.npy", np.zeros((3, 1, 8, 8), np.float32))
-    said(capsys, MODEL, "--runs", 1, "--against", "openvino", "--threads", 2, "-i", runtimes / "x.npy", "--shape", "?,1,8,8")
+    streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "--threads", 2, "-i", runtimes / "x.npy", "--shape", "?,1,8,8")
     record = json.loads((runtimes / "record.json").read_text())
     assert record["shapes"] == record["reshaped"] == {"0": [3, 1, 8, 8]}
     assert record["properties"]["INFERENCE_NUM_THREADS"] == 2
@@ -141,7 +133,7 @@ def test_inputs_shapes_and_threads_reach_the_other_runtime(runtimes: Path, capsy
 )
 def test_a_runtime_that_fails(variable: str, message: str, runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "1")
-    err = said(capsys, MODEL, "--runs", 1, "--against", "openvino", "-i", "random", code=3)[1]
+    err = streams(capsys, "bench", MODEL, "--runs", 1, "--against", "openvino", "-i", "random", code=3)[1]
     assert err == f"error: {message.format(MODEL)}\n"
     assert list((runtimes / "temporary").iterdir()) == []
 
@@ -149,7 +141,7 @@ def test_a_runtime_that_fails(variable: str, message: str, runtimes: Path, capsy
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 def test_a_runtime_that_is_not_installed(engine: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    err = said(capsys, MODEL, "--against", engine, code=4)[1]
+    err = streams(capsys, "bench", MODEL, "--against", engine, code=4)[1]
     assert err == f"error: --against {engine} needs the package {engine} (pip install {engine}), which is not installed\n"
 
 
@@ -184,18 +176,18 @@ def _of_bf16(folder: Path) -> Path:
 def test_what_is_wrong(
     model: Callable[[Path], Path], arguments: list[str], code: int, message: str, runtimes: Path, capsys: Capture
 ) -> None:
-    err = said(capsys, model(runtimes), "-i", "random", *arguments, code=code)[1]
+    err = streams(capsys, "bench", model(runtimes), "-i", "random", *arguments, code=code)[1]
     assert message in err
     assert err.count("\n") == 1
 
 
 def test_an_error_is_a_document(capsys: Capture) -> None:
-    document = json.loads(said(capsys, DIGITS / "damaged.xml", "--json", code=3)[0])
+    document = json.loads(streams(capsys, "bench", DIGITS / "damaged.xml", "--json", code=3)[0])
     assert document["error"]["type"] == "ModelError"
 
 
 def test_types_that_numpy_lacks_and_text_are_measured_too(tmp_path: Path, capsys: Capture) -> None:
-    document = json.loads(said(capsys, _of_bf16(tmp_path), "--runs", 1, "--json")[0])
+    document = json.loads(streams(capsys, "bench", _of_bf16(tmp_path), "--runs", 1, "--json")[0])
     assert document["engines"][0]["p50"] > 0
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
+from tests.cli.calling import Capture, streams
 from tests.support.paths import DIGITS
 
 MODEL = DIGITS / "classifier.xml"
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -28,16 +28,9 @@ def faulty(tmp_path: Path) -> Path:
     return tmp_path / "faulty.xml"
 
 
-def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
-    assert run(["compare", *map(str, arguments)]) == code
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    return out, err
-
-
 def test_a_fault(faulty: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    out, err = said(capsys, MODEL, faulty, code=1)
+    out, err = streams(capsys, "compare", MODEL, faulty, code=1)
     assert max(map(len, out.splitlines())) <= 80
     assert "first divergence: 'conv0/Convolution' (Convolution, layer 2, line 26)" in out
     assert "input 0 'image' agrees" in out
@@ -47,7 +40,7 @@ def test_a_fault(faulty: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_all_and_isolate(faulty: Path, capsys: Capture) -> None:
-    out, _ = said(capsys, MODEL, faulty, "-i", "random", "--all", "--isolate", code=1)
+    out, _ = streams(capsys, "compare", MODEL, faulty, "-i", "random", "--all", "--isolate", code=1)
     rows = [line for line in out.splitlines() if " agrees " in line or " differs " in line]
     table = [row for row in rows if not row.startswith(" ")]
     assert len(table) == 12
@@ -55,13 +48,13 @@ def test_all_and_isolate(faulty: Path, capsys: Capture) -> None:
 
 
 def test_the_same_is_no_fault(capsys: Capture) -> None:
-    out, _ = said(capsys, MODEL, MODEL, "-i", "ones")
+    out, _ = streams(capsys, "compare", MODEL, MODEL, "-i", "ones")
     assert "12 tensors compared: 12 agree, 0 differ" in out
 
 
 def test_tolerances(faulty: Path, capsys: Capture) -> None:
-    said(capsys, MODEL, faulty, "-i", "zeros", "--rtol", "1e-6", "--atol", 0)
-    document = json.loads(said(capsys, MODEL, faulty, "-i", "ones", "--metric", "snr", "--threshold", "-300", "--json")[0])
+    streams(capsys, "compare", MODEL, faulty, "-i", "zeros", "--rtol", "1e-6", "--atol", 0)
+    document = json.loads(streams(capsys, "compare", MODEL, faulty, "-i", "ones", "--metric", "snr", "--threshold", "-300", "--json")[0])
     assert document["agrees"] is True
     assert document["tolerance"] == "SNR >= -300 dB"
 
@@ -71,8 +64,8 @@ def test_recorded_layers(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run(["infer", str(MODEL), "-i", "ones", "--all", "-o", str(tmp_path / "dump.npz")]) == 0
     capsys.readouterr()
     for recorded in (tmp_path / "dump", tmp_path / "dump.npz"):
-        assert "12 agree, 0 differ" in said(capsys, recorded, MODEL, "-i", "ones")[0]
-        assert "'conv0/Convolution'" in said(capsys, recorded, faulty, "-i", "ones", code=1)[0]
+        assert "12 agree, 0 differ" in streams(capsys, "compare", recorded, MODEL, "-i", "ones")[0]
+        assert "'conv0/Convolution'" in streams(capsys, "compare", recorded, faulty, "-i", "ones", code=1)[0]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +92,7 @@ def test_what_is_wrong(arguments: list[object], code: int, message: str, tmp_pat
     if "onnx" in arguments:
         pytest.importorskip("onnx")
     np.savez(tmp_path / "t.npz", conv0=np.zeros((1, 16, 8, 8), np.float32))
-    out, err = said(capsys, *(str(one).format(tmp=tmp_path) for one in arguments), code=code)
+    out, err = streams(capsys, "compare", *(str(one).format(tmp=tmp_path) for one in arguments), code=code)
     assert out == ""
     errors = [line for line in err.splitlines() if not line.startswith("note: ")]
     assert len(errors) == 1
@@ -110,5 +103,5 @@ def test_a_single_tensor(tmp_path: Path, capsys: Capture) -> None:
     builder = irexec.Builder("one")
     builder.result(builder.emit("Relu", builder.parameter("f32", (2,), "x")))
     irexec.save_model(builder.model(), tmp_path / "m.xml")
-    out, _ = said(capsys, str(tmp_path / "m.xml"), str(tmp_path / "m.xml"), "-i", "ones")
+    out, _ = streams(capsys, "compare", str(tmp_path / "m.xml"), str(tmp_path / "m.xml"), "-i", "ones")
     assert "1 tensor compared: 1 agree, 0 differ" in out

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from irexec.cli.main import run
-from tests.cli.calling import MODEL, Capture, complained, said
+from tests.cli.calling import MODEL, Capture, stderr, stdout
 from tests.support.paths import DIGITS
 
 
@@ -54,7 +54,7 @@ def test_a_closed_stdout_is_no_error() -> None:
     ],
 )
 def test_errors_are_documents_too(arguments: list[object], code: int, kind: str, capsys: Capture) -> None:
-    document = json.loads(said(capsys, *arguments, code=code))
+    document = json.loads(stdout(capsys, *arguments, code=code))
     assert document["schema"] == 1
     assert document["error"]["type"] == kind
     assert document["error"]["exit_code"] == code
@@ -62,17 +62,17 @@ def test_errors_are_documents_too(arguments: list[object], code: int, kind: str,
 
 
 def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_path: Path) -> None:
-    assert "is an ONNX model: it has no .bin" in complained(capsys, "inspect", DIGITS / "classifier.onnx", "--no-mmap")
-    assert "probably an IR, which needs no conversion" in complained(capsys, "convert", DIGITS / "classifier.xml", code=3)
-    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
+    assert "is an ONNX model: it has no .bin" in stderr(capsys, "inspect", DIGITS / "classifier.onnx", "--no-mmap")
+    assert "probably an IR, which needs no conversion" in stderr(capsys, "convert", DIGITS / "classifier.xml", code=3)
+    err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", DIGITS / "labels.txt", code=3)
     assert (
         "not a readable .npy, .npz or image (.png, .jpg, .jpeg, .bmp, .gif, .webp, .tif, .tiff, .ppm, .pgm, .pbm): it starts with b'zero"
         in err
     )
-    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--bin", tmp_path, code=3)
+    err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--bin", tmp_path, code=3)
     assert f"{tmp_path}: cannot be read: {tmp_path.name} is a folder" in err
     np.savez(tmp_path / "odd.npz", y=np.zeros(1))
-    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "odd.npz")
+    err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "odd.npz")
     assert "odd.npz: there is no input 'y'" in err
 
 

@@ -9,22 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec.cli.main import run
+from tests.cli.calling import Capture, streams
 from tests.support.paths import ROOT
 
 DIGITS = ROOT / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
-Capture = pytest.CaptureFixture[str]
-
-
-def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
-    assert run(["graph", *map(str, arguments)]) == code
-    out, err = capsys.readouterr()
-    return out, err
 
 
 def test_mermaid_is_printed(capsys: Capture) -> None:
-    out, err = said(capsys, MODEL)
+    out, err = streams(capsys, "graph", MODEL)
     assert out.startswith("flowchart TD\n") and out.count("-->") == 13 and err == ""
 
 
@@ -32,54 +25,54 @@ def test_mermaid_is_printed(capsys: Capture) -> None:
 def test_formats_are_printed_whole(form: str, begin: str, capsys: Capture) -> None:
     if form in ("svg", "html"):
         pytest.importorskip("igraph")
-    out, _ = said(capsys, MODEL, "--format", form)
+    out, _ = streams(capsys, "graph", MODEL, "--format", form)
     assert out.startswith(begin) and "conv0/Convolution" in out
     assert out.rstrip().endswith({"dot": "}", "svg": "</svg>", "html": "</html>", "mmd": "color:#15191e"}[form])
 
 
 def test_a_file_is_written_and_said(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("igraph")
-    out, err = said(capsys, MODEL, "-o", tmp_path / "g.svg")
+    out, err = streams(capsys, "graph", MODEL, "-o", tmp_path / "g.svg")
     size = (tmp_path / "g.svg").stat().st_size
     assert out == f"{tmp_path}/g.svg: 21 layers, 7 constants drawn in others; {size:,} bytes\n" and err == ""
 
 
 def test_a_part_is_drawn(capsys: Capture, tmp_path: Path) -> None:
-    out, _ = said(capsys, MODEL, "-o", tmp_path / "g.dot", "--from", "relu1", "--to", "maxpool2")
+    out, _ = streams(capsys, "graph", MODEL, "-o", tmp_path / "g.dot", "--from", "relu1", "--to", "maxpool2")
     assert "2 of 21 layers, 0 constants" in out
-    document = json.loads(said(capsys, MODEL, "--around", "relu1", "--hops", 1, "--json")[0])
+    document = json.loads(streams(capsys, "graph", MODEL, "--around", "relu1", "--hops", 1, "--json")[0])
     assert [layer["name"] for layer in document["layers"]] == ["conv0", "relu1", "maxpool2"]
     assert len(document["edges"]) == 2 and document["file"] is None
 
 
 def test_times_are_marked(capsys: Capture) -> None:
-    document = json.loads(said(capsys, MODEL, "--profile", "--runs", 1, "--no-optimize", "--json")[0])
+    document = json.loads(streams(capsys, "graph", MODEL, "--profile", "--runs", 1, "--no-optimize", "--json")[0])
     timed = [layer["name"] for layer in document["layers"] if layer["milliseconds"] is not None]
     assert len(timed) == 12 and "conv0" in timed
-    out, err = said(capsys, MODEL, "--profile", "--runs", 1)
+    out, err = streams(capsys, "graph", MODEL, "--profile", "--runs", 1)
     assert " ms (" in out and err.startswith("note: inputs are random")
 
 
 def test_findings_are_marked(capsys: Capture) -> None:
-    out, _ = said(capsys, DIGITS / "damaged.xml", "--findings")
+    out, _ = streams(capsys, "graph", DIGITS / "damaged.xml", "--findings")
     assert "error IR107" in out and "classDef marked" in out
 
 
 def test_onnx_models_are_drawn(capsys: Capture) -> None:
     pytest.importorskip("onnx")
-    assert "flowchart TD" in said(capsys, DIGITS / "classifier.onnx")[0]
+    assert "flowchart TD" in streams(capsys, "graph", DIGITS / "classifier.onnx")[0]
 
 
 def test_execution_graphs_are_drawn(capsys: Capture) -> None:
-    assert said(capsys, ROOT / "samples" / "execution_graph.xml", "--format", "dot")[0].startswith("digraph")
+    assert streams(capsys, "graph", ROOT / "samples" / "execution_graph.xml", "--format", "dot")[0].startswith("digraph")
 
 
 def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("igraph")
     shutil.copy(MODEL, tmp_path / "m.xml")
-    _, err = said(capsys, tmp_path / "m.xml", "-o", tmp_path / "m.html")
+    _, err = streams(capsys, "graph", tmp_path / "m.xml", "-o", tmp_path / "m.html")
     assert "the values of 7 constants cannot be read" in err
-    assert said(capsys, tmp_path / "m.xml", "-o", tmp_path / "m.html", "--no-statistics")[1] == ""
+    assert streams(capsys, "graph", tmp_path / "m.xml", "-o", tmp_path / "m.html", "--no-statistics")[1] == ""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +95,7 @@ def test_without_weights_there_are_no_statistics(capsys: Capture, tmp_path: Path
 )
 def test_wrong_usage(arguments: list[str], message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    err = said(capsys, MODEL, *arguments, code=2)[1]
+    err = streams(capsys, "graph", MODEL, *arguments, code=2)[1]
     assert message in err and err.count("error:") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -112,7 +105,7 @@ def test_nothing_that_is_read_is_overwritten(capsys: Capture, tmp_path: Path) ->
     shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "weights.svg")
     before = (tmp_path / "weights.svg").read_bytes()
     pytest.importorskip("igraph")
-    err = said(capsys, tmp_path / "m.xml", "--bin", tmp_path / "weights.svg", "-o", tmp_path / "weights.svg", code=2)[1]
+    err = streams(capsys, "graph", tmp_path / "m.xml", "--bin", tmp_path / "weights.svg", "-o", tmp_path / "weights.svg", code=2)[1]
     assert "is the model's weights, which would be overwritten" in err
     np.testing.assert_array_equal(np.frombuffer((tmp_path / "weights.svg").read_bytes(), np.uint8), np.frombuffer(before, np.uint8))
 
@@ -126,9 +119,9 @@ def test_a_package_that_is_missing_is_named(
     if package == "resvg_py":
         pytest.importorskip("igraph")
     monkeypatch.setitem(sys.modules, package, None)
-    err = said(capsys, MODEL, "-o", tmp_path / name, code=4)[1]
+    err = streams(capsys, "graph", MODEL, "-o", tmp_path / name, code=4)[1]
     assert "pip install 'irexec[graph]'" in err and list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_read(capsys: Capture) -> None:
-    assert "cannot be read" in said(capsys, "nowhere.xml", code=3)[1]
+    assert "cannot be read" in streams(capsys, "graph", "nowhere.xml", code=3)[1]

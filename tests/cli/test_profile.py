@@ -13,21 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec.cli.main import run
+from tests.cli.calling import Capture, streams
 from tests.support.paths import DIGITS
 
 MODEL = DIGITS / "classifier.xml"
-Capture = pytest.CaptureFixture[str]
-
-
-def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
-    assert run(["profile", *map(str, arguments)]) == code
-    out, err = capsys.readouterr()
-    return out, err
 
 
 def test_the_document(capsys: Capture) -> None:
-    document = json.loads(said(capsys, MODEL, "--runs", 2, "--threads", 1, "--json")[0])
+    document = json.loads(streams(capsys, "profile", MODEL, "--runs", 2, "--threads", 1, "--json")[0])
     assert set(document) == {"schema", "model", "threads", "runs", "milliseconds", "minimum", "in_steps", "cost", "by", "rows"}
     assert (document["schema"], document["by"], document["threads"], document["runs"]) == (1, "step", 1, 2)
     keys = {"name", "layers", "type", "algorithm", "milliseconds", "share", "macs", "parameters", "bytes", "gflops"}
@@ -41,44 +34,44 @@ def test_it_fits_80_columns(by: str, extra: list[str], capsys: Capture, monkeypa
     monkeypatch.setenv("COLUMNS", "80")
     if extra and by == "step":
         by = "layer"
-    text, _ = said(capsys, MODEL, "--by", by, *(extra or ["--runs", 1]))
+    text, _ = streams(capsys, "profile", MODEL, "--by", by, *(extra or ["--runs", 1]))
     assert max(map(len, text.splitlines())) <= 80
     assert "84.2 kMACs" in text
 
 
 def test_inputs_are_random_unless_given_and_a_note_says_so(capsys: Capture, tmp_path: Path) -> None:
-    assert said(capsys, MODEL, "--runs", 1)[1] == "note: inputs are random, with seed 0; -i gives others\n"
+    assert streams(capsys, "profile", MODEL, "--runs", 1)[1] == "note: inputs are random, with seed 0; -i gives others\n"
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
-    assert said(capsys, MODEL, "--runs", 1, "-i", tmp_path / "x.npy")[1] == ""
+    assert streams(capsys, "profile", MODEL, "--runs", 1, "-i", tmp_path / "x.npy")[1] == ""
 
 
 def test_shapes(capsys: Capture) -> None:
-    rows = json.loads(said(capsys, MODEL, "--runs", 1, "--shape", "image[3,1,8,8]", "--json")[0])["rows"]
+    rows = json.loads(streams(capsys, "profile", MODEL, "--runs", 1, "--shape", "image[3,1,8,8]", "--json")[0])["rows"]
     assert sum(row["macs"] for row in rows) == 3 * 84224
 
 
 def test_without_optimisation_each_layer_is_a_step(capsys: Capture) -> None:
-    rows = json.loads(said(capsys, MODEL, "--runs", 1, "--no-optimize", "--json")[0])["rows"]
+    rows = json.loads(streams(capsys, "profile", MODEL, "--runs", 1, "--no-optimize", "--json")[0])["rows"]
     assert len(rows) == 12 and {row["algorithm"] for row in rows} == {"reference"}
 
 
 def test_static_needs_no_weights(capsys: Capture, tmp_path: Path) -> None:
     shutil.copy(MODEL, tmp_path / "m.xml")
-    document = json.loads(said(capsys, tmp_path / "m.xml", "--static", "--sort", "macs", "--json")[0])
+    document = json.loads(streams(capsys, "profile", tmp_path / "m.xml", "--static", "--sort", "macs", "--json")[0])
     assert (document["cost"]["macs"], document["unknown"]) == (84224, [])
     assert document["rows"][0]["name"] == "conv3/Convolution"
     assert {row["milliseconds"] for row in document["rows"]} == {None}
-    assert "m.bin does not exist" in said(capsys, tmp_path / "m.xml", code=3)[1]
+    assert "m.bin does not exist" in streams(capsys, "profile", tmp_path / "m.xml", code=3)[1]
 
 
 def test_static_says_what_it_cannot_count(capsys: Capture) -> None:
-    text, _ = said(capsys, MODEL, "--static", "--shape", "?,1,8,8")
+    text, _ = streams(capsys, "profile", MODEL, "--static", "--shape", "?,1,8,8")
     assert "an unknown number of MACs, 6.09 k parameters" in text
     assert "the shapes of 3 layers with MACs are not known" in text
 
 
 def test_the_trace_is_in_chrome_s_format(capsys: Capture, tmp_path: Path) -> None:
-    said(capsys, MODEL, "--runs", 2, "--trace", tmp_path / "t.json")
+    streams(capsys, "profile", MODEL, "--runs", 2, "--trace", tmp_path / "t.json")
     trace = json.loads((tmp_path / "t.json").read_text())
     assert trace["displayTimeUnit"] == "ms"
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
@@ -103,7 +96,7 @@ def test_the_trace_is_in_chrome_s_format(capsys: Capture, tmp_path: Path) -> Non
 )
 def test_traces_that_cannot_be_written(path: str, message: str, capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
-    assert message.format(tmp_path) in said(capsys, MODEL, "--trace", tmp_path / path, code=2)[1]
+    assert message.format(tmp_path) in streams(capsys, "profile", MODEL, "--trace", tmp_path / path, code=2)[1]
 
 
 def test_a_trace_never_overwrites_what_is_read(capsys: Capture, tmp_path: Path) -> None:
@@ -113,7 +106,7 @@ def test_a_trace_never_overwrites_what_is_read(capsys: Capture, tmp_path: Path) 
     before = (tmp_path / "m.bin").read_bytes()
     assert (
         "is the model's weights, which would be overwritten"
-        in said(capsys, tmp_path / "m.xml", "--trace", tmp_path / "weights.json", code=2)[1]
+        in streams(capsys, "profile", tmp_path / "m.xml", "--trace", tmp_path / "weights.json", code=2)[1]
     )
     assert (tmp_path / "m.bin").read_bytes() == before
 
@@ -125,7 +118,10 @@ def test_a_trace_that_fails_leaves_what_was_there(capsys: Capture, tmp_path: Pat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("irexec.io.files.os.fsync", full)
-    assert "t.json: cannot be written: No space left" in said(capsys, MODEL, "--runs", 1, "--trace", tmp_path / "t.json", code=3)[1]
+    assert (
+        "t.json: cannot be written: No space left"
+        in streams(capsys, "profile", MODEL, "--runs", 1, "--trace", tmp_path / "t.json", code=3)[1]
+    )
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("t.json", "old")]
 
 
@@ -146,15 +142,15 @@ def test_a_trace_that_fails_leaves_what_was_there(capsys: Capture, tmp_path: Pat
     ],
 )
 def test_wrong_usage(arguments: list[str], message: str, capsys: Capture) -> None:
-    err = said(capsys, MODEL, *arguments, code=2)[1]
+    err = streams(capsys, "profile", MODEL, *arguments, code=2)[1]
     assert message in err
     assert err.count("error:") == 1 and "Traceback" not in err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--static"]])
 def test_models_that_cannot_be_profiled(arguments: list[str], capsys: Capture) -> None:
-    assert "an execution graph" in said(capsys, DIGITS.parent / "execution_graph.xml", *arguments, code=3)[1]
-    assert "cannot be read" in said(capsys, "nowhere.xml", *arguments, code=3)[1]
+    assert "an execution graph" in streams(capsys, "profile", DIGITS.parent / "execution_graph.xml", *arguments, code=3)[1]
+    assert "cannot be read" in streams(capsys, "profile", "nowhere.xml", *arguments, code=3)[1]
 
 
 def test_nobody_reads_the_pipe() -> None:

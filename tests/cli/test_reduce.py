@@ -136,21 +136,21 @@ def test_a_check_that_always_fails_is_told(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "said"),
+    ("body", "code", "message"),
     [
         ("sys.exit(0)", 1, "does not fail"),
         ("sys.exit(125)", 1, "does not fail"),
         ("sys.exit(127)", 2, "exit code 127"),
     ],
 )
-def test_a_model_that_does_not_fail(body: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_does_not_fail(body: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", check(tmp_path, body)]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["check it.py"]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ([], "one of --check, --finding, --against, --trap says what a failure is, and none is given"),
         (["--finding", "IR107", "--trap", "nan"], "--finding and --trap are given"),
@@ -169,14 +169,14 @@ def test_a_model_that_does_not_fail(body: str, code: int, said: str, tmp_path: P
         (["--finding", "IR107", "--rtol", "1"], "--rtol is for --against"),
     ],
 )
-def test_wrong_usage(options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("output", "existing", "said"),
+    ("output", "existing", "message"),
     [
         ("min.onnx", "", "does not end in .xml"),
         ("none/min.xml", "", "does not exist"),
@@ -186,7 +186,7 @@ def test_wrong_usage(options: list[str], said: str, tmp_path: Path, capsys: pyte
     ],
 )
 def test_files_of_the_user_are_not_overwritten(
-    output: str, existing: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    output: str, existing: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for suffix in (".xml", ".bin"):
         (tmp_path / f"classifier{suffix}").write_bytes(Path(CLASSIFIER).with_suffix(suffix).read_bytes())
@@ -194,7 +194,7 @@ def test_files_of_the_user_are_not_overwritten(
         (tmp_path / existing).write_text("mine")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert run(["reduce", str(tmp_path / "classifier.xml"), "-o", str(tmp_path / output), "--trap", "nan"]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -248,14 +248,14 @@ def test_a_file_of_another_reduction_is_not_resumed(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (DAMAGED, "can be reduced only to a finding"),
         (str(ROOT / "samples" / "execution_graph.xml"), "an execution graph"),
         (str(ROOT / "samples"), "it is a folder"),
     ],
 )
-def test_a_model_that_cannot_be_run(model: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_run(model: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reduce", model, "-o", str(tmp_path / "min.xml"), "--trap", "nan"]) == 3
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -12,29 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec.cli.main import run
+from tests.cli.calling import Capture, streams
 from tests.support.markup import parse
 
 DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
 MODEL = DIGITS / "classifier.xml"
-Capture = pytest.CaptureFixture[str]
-
-
-def said(capsys: Capture, *arguments: object, code: int = 0) -> tuple[str, str]:
-    assert run(["report", *map(str, arguments)]) == code
-    out, err = capsys.readouterr()
-    return out, err
 
 
 def test_it_says_what_it_has_written(capsys: Capture, tmp_path: Path) -> None:
-    out, err = said(capsys, DIGITS / "damaged.xml", "-o", tmp_path / "r.html", "--graph", "off")
+    out, err = streams(capsys, "report", DIGITS / "damaged.xml", "-o", tmp_path / "r.html", "--graph", "off")
     assert err == ""
     assert out.splitlines()[0].endswith(", 21 layers, 9 errors, 1 warning")
     assert parse((tmp_path / "r.html").read_text("utf-8")).all("h1")[0].text == "damaged.xml"
 
 
 def test_the_document(capsys: Capture, tmp_path: Path) -> None:
-    document = json.loads(said(capsys, MODEL, "-o", tmp_path / "r.html", "--graph", "off", "--json")[0])
+    document = json.loads(streams(capsys, "report", MODEL, "-o", tmp_path / "r.html", "--graph", "off", "--json")[0])
     assert set(document) == {"schema", "model", "report", "bytes", "layers", "findings", "sections", "notes"}
     assert document["bytes"] == (tmp_path / "r.html").stat().st_size
     assert document["findings"] == {}
@@ -42,16 +35,16 @@ def test_the_document(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_a_title(capsys: Capture, tmp_path: Path) -> None:
-    said(capsys, MODEL, "-o", tmp_path / "r.html", "--graph", "off", "--title", "Release <3>")
+    streams(capsys, "report", MODEL, "-o", tmp_path / "r.html", "--graph", "off", "--title", "Release <3>")
     found = parse((tmp_path / "r.html").read_text("utf-8"))
     assert [one.text for one in (*found.all("h1"), *found.all("title")[:1])] == ["Release <3>"] * 2
 
 
 def test_times_are_measured_if_asked_for(capsys: Capture, tmp_path: Path) -> None:
     common = ["-o", tmp_path / "r.html", "--graph", "off", "--runs", 1, "--profile"]
-    assert said(capsys, MODEL, *common)[1] == "note: inputs are random, with seed 0; -i gives others\n"
+    assert streams(capsys, "report", MODEL, *common)[1] == "note: inputs are random, with seed 0; -i gives others\n"
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
-    out, err = said(capsys, MODEL, *common, "-i", tmp_path / "x.npy", "--json")
+    out, err = streams(capsys, "report", MODEL, *common, "-i", tmp_path / "x.npy", "--json")
     assert err == ""
     assert "time" in json.loads(out)["sections"]
 
@@ -59,7 +52,7 @@ def test_times_are_measured_if_asked_for(capsys: Capture, tmp_path: Path) -> Non
 def test_what_exists_is_replaced_and_links_stay_links(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "real.html").write_text("old")
     (tmp_path / "link.html").symlink_to("real.html")
-    said(capsys, MODEL, "-o", tmp_path / "link.html")
+    streams(capsys, "report", MODEL, "-o", tmp_path / "link.html")
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "real.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
@@ -90,21 +83,21 @@ def test_what_is_refused(capsys: Capture, tmp_path: Path, arguments: list[str], 
     (tmp_path / "m.html").symlink_to("m.xml")
     shutil.copy(MODEL.with_suffix(".bin"), tmp_path / "m.bin")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    err = said(capsys, tmp_path / "m.xml", *(text.format(tmp=tmp_path) for text in arguments), code=code)[1]
+    err = streams(capsys, "report", tmp_path / "m.xml", *(text.format(tmp=tmp_path) for text in arguments), code=code)[1]
     assert message in err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_file_that_is_no_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.xml").write_text("<html></html>")
-    assert "m.xml" in said(capsys, tmp_path / "m.xml", "-o", tmp_path / "r.html", code=3)[1]
+    assert "m.xml" in streams(capsys, "report", tmp_path / "m.xml", "-o", tmp_path / "r.html", code=3)[1]
     assert not (tmp_path / "r.html").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="whoever may write everywhere is refused nothing")
 def test_a_folder_that_cannot_be_written(capsys: Capture, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert "cannot be written" in said(capsys, MODEL, "-o", tmp_path / "r.html", code=3)[1]
+    assert "cannot be written" in streams(capsys, "report", MODEL, "-o", tmp_path / "r.html", code=3)[1]
 
 
 def test_nothing_but_what_is_needed_is_imported(tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ COMMANDS = [
 def test_nothing_that_a_terminal_obeys(arguments: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     code = run(arguments)
-    said = capsys.readouterr()
-    shown = said.out + said.err
+    printed = capsys.readouterr()
+    shown = printed.out + printed.err
     assert code in (0, 1, 2, 3, 4)
     assert not [character for character in OBEYED if character in shown.replace("\n", "")]
-    assert said.err.count("\n") == len(
-        [line for line in said.err.splitlines() if line.startswith(("error: ", "warning: ", "note: ", "d\\x9b"))]
+    assert printed.err.count("\n") == len(
+        [line for line in printed.err.splitlines() if line.startswith(("error: ", "warning: ", "note: ", "d\\x9b"))]
     )
     if arguments != [CONTROLS] and code in (2, 3, 4):
         assert "\\u202e" in shown
@@ -136,8 +136,8 @@ def test_a_long_name_takes_no_time_and_little_room(tmp_path: Path, capsys: Captu
         start = time.process_time()
         assert run(arguments) in (1, 0, 3, 4)
         assert time.process_time() - start < 5
-        said = capsys.readouterr()
-        assert len(said.out + said.err) < 100_000
+        printed = capsys.readouterr()
+        assert len(printed.out + printed.err) < 100_000
     assert run(["validate", path, "--json"]) == 1
     assert name in {finding["layer_name"] for finding in json.loads(capsys.readouterr().out)["findings"]}
 

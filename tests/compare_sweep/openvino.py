@@ -1,6 +1,6 @@
 """irexec against OpenVINO: networks with one layer on which the CPU plugin is known to differ are traced to that layer.
 
-Each network is a convolution with an activation, what leads to the layer, the layer itself, and a pooled head behind it. What is known of
+Each network is a convolution with an activation, what leads to the layer, the layer itself, and a pooled head after it. What is known of
 the plugin is in tests/oracle/explained.py.
 """
 
@@ -98,6 +98,6 @@ def sweep() -> int:
     for name in MIDDLES:
         found = [traced(name, isolate=isolate) for isolate in (False, True)]
         wrong += any(layer not in ("", LAYER) for layer in found)
-        said = ["does not differ" if not layer else "traced" if layer == LAYER else f"WRONG: {layer}" for layer in found]
-        print(f"{name:28} {said[0]:20} alone: {said[1]}", flush=True)
+        verdicts = ["does not differ" if not layer else "traced" if layer == LAYER else f"WRONG: {layer}" for layer in found]
+        print(f"{name:28} {verdicts[0]:20} alone: {verdicts[1]}", flush=True)
     return 1 if wrong else 0

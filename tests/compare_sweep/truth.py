@@ -65,7 +65,7 @@ def _recording(run: Any, copies: Mapping[Node, int], outer: set[Node], seen: lis
 
 
 def _order(model: Model) -> list[Node]:
-    """The layers, each behind those that it depends on, by a search of its own."""
+    """The layers, each after those that it depends on, by a search of its own."""
     placed: dict[Node, None] = {}
     for last in model.nodes:
         waiting = [last]
@@ -104,16 +104,16 @@ def first_layers(model: Model, a: Record, b: Record, *, only: set[Place] | None 
 
 def _first(model: Model, differs: Mapping[Place, bool], only: set[Place] | None) -> set[int]:
     index = {node: i for i, node in enumerate(model.walk())}
-    behind: dict[Value, bool] = {}
+    after: dict[Value, bool] = {}
     found: set[int] = set()
     for node in _order(model):
-        source = any(behind.get(value, False) for value in node.inputs if value is not None)
+        source = any(after.get(value, False) for value in node.inputs if value is not None)
         for value in node.outputs:
             own = differs.get((index[node], value.index), False)
             if own and not source:
                 found.add(index[node])
             # What cannot be observed passes on what is in front of it.
-            behind[value] = source or own
+            after[value] = source or own
     return found
 
 

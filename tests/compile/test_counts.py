@@ -53,7 +53,7 @@ def test_copies_of_tensors_in_another_order_or_shape(plans: dict[str, Plan]) -> 
     assert everything["Transpose"] <= 2
 
 
-def test_element_wise_steps_behind_what_could_take_them_have_a_reason(plans: dict[str, Plan]) -> None:
+def test_element_wise_steps_after_what_could_take_them_have_a_reason(plans: dict[str, Plan]) -> None:
     unexplained, count = [], 0
     for name, plan in plans.items():
         producers = {slot: step for step in plan.steps for slot in step.outputs if slot >= 0}

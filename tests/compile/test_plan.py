@@ -59,7 +59,7 @@ def test_shapes_of_known_tensors_need_no_step() -> None:
 
 
 def test_views_of_parameters_and_of_results_of_reference_kernels_need_no_step() -> None:
-    """Nor do views of views; what would copy (a Reshape behind a Transpose) does."""
+    """Nor do views of views; what would copy (a Reshape after a Transpose) does."""
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 3), "x")
     whole = builder.emit(

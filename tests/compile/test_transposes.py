@@ -1,4 +1,4 @@
-"""Transposes and changes of shape are merged, and moved behind element-wise operations where these join what gives the tensor."""
+"""Transposes and changes of shape are merged, and moved after element-wise operations where these join what gives the tensor."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OPSETS = 'opset_import: ["" : 20, "local" : 1, "com.example" : 1, "com.microsoft
 
 
 def parsed(text: str, header: str = f"ir_version: 10, {OPSETS}") -> onnx.ModelProto:
-    """A model of a graph, and of functions behind it, in ONNX's own text."""
+    """A model of a graph, and of functions after it, in ONNX's own text."""
     return parser.parse_model(f"<{header}> {text if text.startswith('agraph') else f'agraph {text}'}")
 
 

@@ -12,8 +12,8 @@ _GRAPH = """(int64[batch,length] ids, int64[batch,total] attention_mask, float[b
         => (float logits, float present_key, float present_value) <int64 axis = {1}, int64[1] one = {1}, int64[1] last = {-1}> {
     x = Gather (table, ids)
     counted = ReduceSum (attention_mask, last)
-    behind = Sub (counted, one)
-    seqlens = Cast <to: int = 6> (behind)
+    after = Sub (counted, one)
+    seqlens = Cast <to: int = 6> (after)
     sizes = Shape (attention_mask)
     all64 = Gather (sizes, axis)
     total_length = Cast <to: int = 6> (all64)

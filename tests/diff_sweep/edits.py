@@ -101,7 +101,7 @@ def add_on_edge(editing: Editing) -> bool:
     return True
 
 
-def add_behind(editing: Editing) -> bool:
+def add_after(editing: Editing) -> bool:
     """A layer between another and all that read it."""
     values = [value for node in editing.free(editing.graph.nodes) for value in node.outputs if node.constant is None]
     values = [value for value in values if (users := readers(editing.graph, value)) and not {u for u, _ in users} & editing.touched]
@@ -363,7 +363,7 @@ def swap_inputs(editing: Editing) -> bool:
 EDITS: dict[str, Edit] = {
     edit.__name__: edit
     for edit in (
-        add_on_edge, add_behind, remove, change_attribute, change_value, change_type, change_shape, rewire, change_version, rename,
+        add_on_edge, add_after, remove, change_attribute, change_value, change_type, change_shape, rewire, change_version, rename,
         swap_names, rename_tensor, change_input_shape, add_output, remove_output, swap_inputs,
     )
 }  # fmt: skip

@@ -128,7 +128,7 @@ class _Runner:
         self._variables = {"PYTHONPATH": str(folder if is_guide else ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def command(self, text: str) -> str:
-        """The output of one command; ``; echo $?`` behind it adds the exit code.
+        """The output of one command; ``; echo $?`` after it adds the exit code.
 
         Raises:
             NotAnExample: it is not a command that can be run here.
@@ -182,8 +182,8 @@ class _Runner:
             try:
                 done = subprocess.run(words, cwd=self._folder, capture_output=True, encoding="utf-8", check=False, timeout=_LONGEST)
             except subprocess.TimeoutExpired as error:
-                said = b"".join(each or b"" for each in (error.stdout, error.stderr))
-                raise FailedExample(f"{shlex.join(words)} goes on after {_LONGEST} s\n{said.decode()}") from None
+                printed = b"".join(each or b"" for each in (error.stdout, error.stderr))
+                raise FailedExample(f"{shlex.join(words)} goes on after {_LONGEST} s\n{printed.decode()}") from None
         if done.returncode:
             raise FailedExample(f"{shlex.join(words)} ended with exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -3,7 +3,7 @@
     python -m tests.faults [kills] [calls] [renames] [full] [limits] [--count N] [--seed N] [--operation NAME ...]
 
 kills:   SIGKILL, SIGTERM, SIGINT, SIGHUP and SIGQUIT at random moments, ``--count`` of them.
-calls:   each of them before and right behind every call that changes the disk.
+calls:   each of them before and right after every call that changes the disk.
 renames: the same at renames alone, which takes seconds.
 full:    a full disk, for which a tmpfs is mounted; skipped where that is not permitted.
 limits:  RLIMIT_FSIZE.

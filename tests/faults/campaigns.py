@@ -66,7 +66,7 @@ def _interrupted_start(operation: Operation, folder: Path, value: int, number: i
 
 
 def calls(operations: Sequence[Operation], folder: Path, *, renames_only: bool = False) -> Iterator[Tally]:
-    """Every signal before and right behind every call that changes the disk."""
+    """Every signal before and right after every call that changes the disk."""
     for operation in operations:
         work = fresh_folder(operation, folder, SMALL)
         made = calls_of(operation, work, 2)
@@ -76,9 +76,9 @@ def calls(operations: Sequence[Operation], folder: Path, *, renames_only: bool =
             if renames_only and name not in _RENAMES:
                 continue
             for number in ENDING:
-                for behind in (False, True):
-                    child = Child(operation, work, judge.next_value, signal_at(position, number, behind=behind))
-                    case = f"{operation.name}, {signal.Signals(number).name} {'behind' if behind else 'before'} call {position} ({name})"
+                for after in (False, True):
+                    child = Child(operation, work, judge.next_value, signal_at(position, number, after=after))
+                    case = f"{operation.name}, {signal.Signals(number).name} {'after' if after else 'before'} call {position} ({name})"
                     judge.ended(child.wait(), number, case, may_tear=number == signal.SIGKILL)
         yield tally
 

@@ -91,8 +91,8 @@ def _called() -> Iterator[tuple[Any, str]]:
     yield folders, EXCHANGE
 
 
-def signal_at(position: int, number: int, *, behind: bool) -> Callable[[], None]:
-    """What makes a child send a signal to itself before, or right behind, the call at a position (from 0)."""
+def signal_at(position: int, number: int, *, after: bool) -> Callable[[], None]:
+    """What makes a child send a signal to itself before, or right after, the call at a position (from 0)."""
 
     def install() -> None:
         count = [-1]
@@ -101,10 +101,10 @@ def signal_at(position: int, number: int, *, behind: bool) -> Callable[[], None]
             def call(*arguments: Any, **options: Any) -> Any:
                 count[0] += 1
                 here = count[0] == position
-                if here and not behind:
+                if here and not after:
                     os.kill(os.getpid(), number)
                 result = real(*arguments, **options)
-                if here and behind:
+                if here and after:
                     os.kill(os.getpid(), number)
                 return result
 

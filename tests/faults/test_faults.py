@@ -18,7 +18,7 @@ def _figures(*words: str) -> list[str]:
 
 
 def test_signals_at_renames() -> None:
-    """Of 20 signals at the two renames of a pair, SIGKILL alone leaves one new file, behind the first and before the second."""
+    """Of 20 signals at the two renames of a pair, SIGKILL alone leaves one new file, after the first and before the second."""
     (figures,) = _figures("renames", "--operation", "irexec convert")
     assert figures == (
         "signals at renames, irexec convert: 20 cases, 17 new files, 1 old files, 2 torn and recognised, 4 with temporary folders; 0 problems"

@@ -44,8 +44,8 @@ def run(observer: Observer, compiled: Any, given: Sequence[np.ndarray] | int) ->
     for i, port in enumerate(compiled.outputs if result is not None else ()):
         array = result[i]
         if not admits(port.shape, array.shape) or (port.element is not None and array.dtype != port.element.carrier):
-            said = f"{array.dtype}{list(array.shape)} where {port.element}{shape_text(port.shape)} is inferred"
-            observer.found("contradiction", "inferred", _type_of(port), said)
+            message = f"{array.dtype}{list(array.shape)} where {port.element}{shape_text(port.shape)} is inferred"
+            observer.found("contradiction", "inferred", _type_of(port), message)
 
 
 def _type_of(port: Any) -> str:

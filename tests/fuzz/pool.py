@@ -107,8 +107,8 @@ class Worker:
         self._process.join(_PATIENCE)
         code = self._process.exitcode
         what = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        said = self._text(ERRORS)[-300:]
-        return Finding("crash", what, innermost(frames_dumped(self._text(DUMP))), said)
+        text = self._text(ERRORS)[-300:]
+        return Finding("crash", what, innermost(frames_dumped(self._text(DUMP))), text)
 
     def _text(self, name: str) -> str:
         path = self._folder / name

@@ -75,12 +75,12 @@ def settle(group: Group, seed: int, pool: Pool, folder: Path, runs: int) -> tupl
     confirmed, used = still(case), 0
     if confirmed and runs:
         case, used = minimise(case, still, target.smaller, runs)
-    said = f"{group.finding}\nseed {seed}, case {group.number}, {group.count} of this group, minimised in {used} runs"
+    text = f"{group.finding}\nseed {seed}, case {group.number}, {group.count} of this group, minimised in {used} runs"
     if not confirmed:
-        said += "\nNot found when the case ran again: it depends on the cases before it, or on time."
+        text += "\nNot found when the case ran again: it depends on the cases before it, or on time."
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{_file_name(group)}.case"
-    path.write_text(write_case(case, said), "utf-8")
+    path.write_text(write_case(case, text), "utf-8")
     return path, confirmed
 
 

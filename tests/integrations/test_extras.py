@@ -20,7 +20,7 @@ def test_the_markers_of_the_extras(library: str, extra: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "python", "error", "said"),
+    ("library", "python", "error", "message"),
     [
         (
             "kserve",
@@ -44,10 +44,10 @@ def test_the_markers_of_the_extras(library: str, extra: str) -> None:
         ("kserve", (3, 14, 0), ImportError("no symbol x"), "kserve is installed, and cannot be imported: no symbol x"),
     ],
 )
-def test_what_is_said(library: str, python: tuple[int, ...], error: ImportError, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_said(library: str, python: tuple[int, ...], error: ImportError, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", python)
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    assert str(extras.not_importable(library, {"kserve": "serve"}.get(library, "ray"), error)) == said
+    assert str(extras.not_importable(library, {"kserve": "serve"}.get(library, "ray"), error)) == message
 
 
 def test_a_library_that_needs_another_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
     job = Job(model=models.twice_plus_one(tmp_path, [-1, 3]), form="npy")
     task = PartTask(0, tmp_path / "out.npy", (Item("x.npy", "arrays", 0),))
 
-    def said(job: Job, folder: str, seen: str = "") -> str:
+    def message(job: Job, folder: str, seen: str = "") -> str:
         before = os.getcwd()
         try:
             (result,) = ray_data._Actor(job, folder)({"task": np.array([pickle.dumps(ray_data._Work(task, seen))], object)})["result"]
@@ -54,12 +54,12 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
         return str(pickle.loads(result))
 
     for missing in (
-        said(job, str(tmp_path / "none")),
-        said(replace(job, model=str(tmp_path / "none")), str(tmp_path)),
-        said(job, str(tmp_path), str(tmp_path / "none")),
+        message(job, str(tmp_path / "none")),
+        message(replace(job, model=str(tmp_path / "none")), str(tmp_path)),
+        message(job, str(tmp_path), str(tmp_path / "none")),
     ):
         assert re.search(r"^the node \S+ of the cluster has no \S+none: model, sources and output need the same paths on all$", missing)
-    assert "rows=(0,)" in said(job, str(tmp_path), str(tmp_path / "x.npy"))
+    assert "rows=(0,)" in message(job, str(tmp_path), str(tmp_path / "x.npy"))
 
 
 @pytest.mark.parametrize("address", ["cluster", "127.0.0.1:99999", "127.0.0.1", "http://host:1", "a b:1"])

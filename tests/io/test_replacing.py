@@ -63,8 +63,8 @@ def _only(targets: tuple[Path, ...]) -> bool:
     return {path.name for path in targets[0].parent.iterdir()} <= {path.name for path in targets}
 
 
-def _behind_rename(monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[], None], *, before: bool = False) -> None:
-    """Do something right behind, or before, a rename."""
+def _after_rename(monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[], None], *, before: bool = False) -> None:
+    """Do something right after, or before, a rename."""
     real, calls = os.replace, [0]
 
     def rename(*arguments: Any) -> None:
@@ -84,7 +84,7 @@ def _behind_rename(monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[]
 def test_a_signal_between_the_renames_waits_for_the_last(
     number: signal.Signals, at: int, targets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _behind_rename(monkeypatch, at, lambda: signal.raise_signal(number))
+    _after_rename(monkeypatch, at, lambda: signal.raise_signal(number))
     with pytest.raises(_Raised):
         _write(targets)
     assert _texts(targets) == ["new", "new"]
@@ -93,17 +93,17 @@ def test_a_signal_between_the_renames_waits_for_the_last(
 
 @pytest.mark.parametrize(("at", "expected"), [(1, "old"), (2, "new")])
 @pytest.mark.parametrize("existing", [0, 1, 2])
-def test_an_exception_right_behind_a_rename(
+def test_an_exception_right_after_a_rename(
     existing: int, at: int, expected: str, targets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is undone follows from what is on the disk: behind the last rename nothing needs to be."""
+    """What is undone follows from what is on the disk: after the last rename nothing needs to be."""
     for path in targets[existing:]:
         path.unlink()
 
     def fail() -> None:
         raise _Raised
 
-    _behind_rename(monkeypatch, at, fail)
+    _after_rename(monkeypatch, at, fail)
     with pytest.raises(_Raised):
         _write(targets)
     assert _texts(targets) == (["new", "new"] if expected == "new" else ["old"] * existing + ["none"] * (2 - existing))
@@ -115,7 +115,7 @@ def test_a_rename_that_fails_leaves_the_old_files(at: int, targets: tuple[Path, 
     def fail() -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    _behind_rename(monkeypatch, at, fail, before=True)
+    _after_rename(monkeypatch, at, fail, before=True)
     with pytest.raises(PermissionError):
         _write(targets)
     assert _texts(targets) == ["old", "old"]

@@ -204,7 +204,7 @@ def preprocessed(model: ov.Model) -> ov.Model:
 
 @network("preprocessed_resnet")
 def preprocessed_resnet(wide: bool) -> Network:
-    """ResNet behind OpenVINO's own preprocessing."""
+    """ResNet after OpenVINO's own preprocessing."""
     made = resnet18(wide)
     size = 224 if wide else 32
     made.model.reshape([-1, 3, size, size])

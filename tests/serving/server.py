@@ -25,10 +25,10 @@ class Server:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        found = re.match(r"http://(\S+) and grpc://(\S+): ", said)
+        line = self.process.stdout.readline()
+        found = re.match(r"http://(\S+) and grpc://(\S+): ", line)
         if found is None:
-            raise RuntimeError(f"the server did not start: {said}{self.process.communicate()}")
+            raise RuntimeError(f"the server did not start: {line}{self.process.communicate()}")
         self.http, self.grpc = found.groups()
 
     def __enter__(self) -> Server:

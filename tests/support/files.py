@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_tree(root: Path, files: Mapping[str, str]) -> Path:
-    """Write a file for each path below ``root``, with a line break behind its text; gives ``root``."""
+    """Write a file for each path below ``root``, with a line break after its text; gives ``root``."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -113,7 +113,7 @@ def test_compressed_weights(name: str, element: str, scheme: str, bits: float, t
 def test_quantised_activations(tmp_path: Path) -> None:
     found = precision(irexec.read_model(unpacked("resnet18_quantised", tmp_path)))
     products = [row for row in found.layers if row.type in ("Convolution", "MatMul")]
-    # One that reads the image, and one behind a pooling, have inputs that are not quantised themselves.
+    # One that reads the image, and one after a pooling, have inputs that are not quantised themselves.
     assert [row.levels for row in products].count(("256 levels",)) >= len(products) - 2
     assert {weights.element for row in products for weights in row.weights} == {"i8"}
     assert found.weights[0].scheme == "scale f32 per channel"

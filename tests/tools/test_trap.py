@@ -208,7 +208,7 @@ def test_a_watched_run_gives_what_a_run_gives(name: str, optimize: bool) -> None
 
 
 def test_inputs_are_as_the_layer_has_read_them() -> None:
-    """Also those that a kernel would otherwise write over, and those behind views."""
+    """Also those that a kernel would otherwise write over, and those after views."""
     builder = irexec.Builder("chain")
     x = builder.parameter("f32", (64,), "x")
     y = builder.emit("Sigmoid", builder.emit("Negative", x, name="n"), name="s")

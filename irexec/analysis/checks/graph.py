@@ -35,7 +35,7 @@ def graph_findings(model: Model, inference: Inference) -> Iterator[Finding]:
 
 
 def cycles(stuck: list[Node]) -> Iterator[list[Node]]:
-    """Disjoint cycles among nodes of which each is on a cycle or behind one; each starts at its smallest id."""
+    """Disjoint cycles among nodes of which each is on a cycle or after one; each starts at its smallest id."""
     waiting = dict.fromkeys(stuck)
     while waiting:
         path: list[Node] = []

@@ -6,7 +6,7 @@ the number of layers and edges, and the result is the same each time.
 What is known of a layer, from the most to the least certain:
 
 - *up*: everything that it is computed from, constants by their contents, Parameters by their element type. Two layers with the
-  same *up* compute the same. It differs behind every change.
+  same *up* compute the same. It differs after every change.
 - *down*: everything that is computed from it. It differs before every change.
 - *surroundings*: all layers within two edges, constants by their contents. They differ only near a change.
 - its own name, and the names of its neighbours.

@@ -127,7 +127,7 @@ class TapSums(RowBlocks):
             pieces.append((offset, parts[(slice(None), *tap)]))
         pixels = math.prod(read)
         whole = scratch.take((len(parts), pixels), self.geometry.computed)
-        # Nothing behind the last value of a phase is needed, so the piece that begins last decides the length.
+        # Nothing after the last value of a phase is needed, so the piece that begins last decides the length.
         length = pixels - max(offset for offset, _ in pieces)
         summed = whole[:, :length]
         (first, a), *others = pieces

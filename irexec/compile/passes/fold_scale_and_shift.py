@@ -1,4 +1,4 @@
-"""Fold what scales and shifts each channel into the weights of the product before or behind it, and leave one addition.
+"""Fold what scales and shifts each channel into the weights of the product before or after it, and leave one addition.
 
 Batch normalization is such an operation, and so are Multiply, Divide, Add and Subtract with constants. The weights are scaled in
 f64 and rounded once, when a kernel packs them.
@@ -16,7 +16,7 @@ from irexec.compile.rewriting import Rewriting, create
 def fold_scale_and_shift(graph: Graph, rewriting: Rewriting) -> None:
     """For each product what stands before it, then what follows it."""
     for operation in graph.order():
-        for fold in (_fold_before, _fold_behind):
+        for fold in (_fold_before, _fold_after):
             product = product_of(operation) if operation in graph else None
             if isinstance(product, Product):
                 fold(graph, rewriting, product)
@@ -24,8 +24,8 @@ def fold_scale_and_shift(graph: Graph, rewriting: Rewriting) -> None:
                 rewriting.refused(operation, product)
 
 
-def _fold_behind(graph: Graph, rewriting: Rewriting, product: Product) -> None:
-    """The operations behind a product, each the only reader of the one before: scale * product + shift."""
+def _fold_after(graph: Graph, rewriting: Rewriting, product: Product) -> None:
+    """The operations after a product, each the only reader of the one before: scale * product + shift."""
     operations: list[Operation] = []
     value, whole = product.operation.output, Affine.identity(product.outputs)
     while len(value.uses) == 1 and not graph.is_target(value):
@@ -39,7 +39,7 @@ def _fold_behind(graph: Graph, rewriting: Rewriting, product: Product) -> None:
     if len(operations) < 2 and all(operation.type == "Add" for operation in operations):
         return
     if not whole.is_moderate:
-        rewriting.refused(product.operation, "a scale or shift behind it is too large or too small")
+        rewriting.refused(product.operation, "a scale or shift after it is too large or too small")
         return
     _scale_weights(graph, rewriting, product, product.outputs, whole.scale)
     graph.replace_all_uses_with(value, product.operation.output)
@@ -60,7 +60,7 @@ def _fold_before(graph: Graph, rewriting: Rewriting, product: Product) -> None:
         if found is None:
             break
         if found[1].shift.any() and not product.takes_shift:
-            rewriting.refused(value.producer, "padding of the convolution behind it is not shifted")
+            rewriting.refused(value.producer, "padding of the convolution after it is not shifted")
             break
         whole = whole.after(found[1])
         operations.insert(0, value.producer)

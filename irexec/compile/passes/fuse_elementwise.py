@@ -24,7 +24,7 @@ LONGEST = 48
 
 
 def fuse_elementwise(graph: Graph, rewriting: Rewriting) -> None:
-    """Chains behind products, poolings, normalizations and reductions first, then those that stand alone."""
+    """Chains after products, poolings, normalizations and reductions first, then those that stand alone."""
     fusion = _Fusion(graph, rewriting)
     for operation in reversed(graph.order()):
         if operation not in fusion.blocks and operation in graph and _takes_chain(operation):
@@ -49,7 +49,7 @@ def _takes_chain(operation: Operation) -> bool:
 
 @dataclass
 class _Growth:
-    """Element-wise operations behind a value, added one by one.
+    """Element-wise operations after a value, added one by one.
 
     Attributes:
         members: in order.
@@ -72,7 +72,7 @@ class _Fusion:
                 self.blocks[operation] = block
 
     def extend(self, root: Operation) -> None:
-        """Fuse as many operations behind ``root`` as leave a single value to the outside."""
+        """Fuse as many operations after ``root`` as leave a single value to the outside."""
         members = self._members(root)
         if members or root in self.blocks:
             self._rewrite(root, members)
@@ -119,7 +119,7 @@ class _Fusion:
         growth.open[operation.output] = self._uses(operation.output)
 
     def _obstacle(self, operation: Operation, value: Value) -> str | None:
-        """Why an operation cannot join a chain behind ``value``; None if it can."""
+        """Why an operation cannot join a chain after ``value``; None if it can."""
         if operation not in self.blocks:
             return "it is in another chain" if operation.definition is None else "it cannot run on blocks for these types and shapes"
         if operation.output.fact.shape != value.fact.shape:

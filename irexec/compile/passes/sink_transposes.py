@@ -1,4 +1,4 @@
-"""Move Transposes and changes of shape behind element-wise operations, which then join the operation that gives the tensor.
+"""Move Transposes and changes of shape after element-wise operations, which then join the operation that gives the tensor.
 
 A product, its Transpose and an activation become the product with the activation, and the Transpose of that. There are never more
 Transposes than before.

@@ -16,7 +16,7 @@ class Layer(Record):
     """A layer of one of the two models.
 
     Attributes:
-        name: with the path of the layers and bodies that it is in, each with a slash behind it.
+        name: with the path of the layers and bodies that it is in, each followed by a slash.
         type, id: as in the model.
         line: of the .xml; None for a model that was not read from one.
         tensor: the name of its output that is meant.

@@ -43,7 +43,7 @@ class Inner:
 
     @property
     def path(self) -> str:
-        """The path of the bodies, with a slash behind each part."""
+        """The path of the bodies, with a slash after each part."""
         return "".join(f"{node.name}/{name}/" for node, name in self.levels)
 
 

@@ -67,11 +67,11 @@ def _observe(runtime: Runtime, runs: Sequence[Arrays], waiting: list[Value], fou
             first = first or error
             found.errors.append(error)
             value, reason = failing
-            behind = _behind(value.node, runtime.model)
+            after = _after(value.node, runtime.model)
             for other in waiting:
                 if other is value:
                     found.failures[other] = reason
-                elif other.node in behind:
+                elif other.node in after:
                     found.failures[other] = f"it depends on {value.node.name!r}, which {runtime.name} does not run"
             waiting = [other for other in waiting if other not in found.failures]
     for other in waiting:
@@ -100,10 +100,10 @@ def _first_failing(runtime: Runtime, runs: Sequence[Arrays], values: list[Value]
     return (values[low], reason) if low < len(values) else None
 
 
-def _behind(node: Node, graph: Graph) -> set[Node]:
+def _after(node: Node, graph: Graph) -> set[Node]:
     """The layers that depend on a layer, and itself."""
-    behind = {node}
+    after = {node}
     for other in topological(graph)[0]:
-        if any(value is not None and value.node in behind for value in other.inputs):
-            behind.add(other)
-    return behind
+        if any(value is not None and value.node in after for value in other.inputs):
+            after.add(other)
+    return after

@@ -30,7 +30,7 @@ class ModelSide:
         label: what messages call it.
         model: the model.
         runtime: the name of what runs it.
-        order: its layers, every one behind those that it depends on.
+        order: its layers, every one after those that it depends on.
     """
 
     label: str
@@ -131,7 +131,7 @@ def open_side(
 
 
 def ordered(graph: Graph) -> list[Node]:
-    """The layers of a graph, every one behind those that it depends on; those on cycles at the end."""
+    """The layers of a graph, every one after those that it depends on; those on cycles at the end."""
     order, stuck = topological(graph)
     return order + stuck
 

@@ -37,7 +37,7 @@ class Found:
     Attributes:
         advance: called with the bytes of constants that were compared.
         model, layers, following, unread: as in Diff.
-        sort_keys: for each of ``layers`` where it comes in the order of A, that of bodies behind that of their layer.
+        sort_keys: for each of ``layers`` where it comes in the order of A, that of bodies after that of their layer.
     """
 
     advance: Callable[[int], None]
@@ -273,7 +273,7 @@ def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | Non
 
 
 def _positions(matching: Matching) -> dict[Node, float]:
-    """Where each layer comes in the order of A: one that only B has, behind what it reads, or before its reader if it reads nothing."""
+    """Where each layer comes in the order of A: one that only B has, after what it reads, or before its reader if it reads nothing."""
     found: dict[Node, float] = {node: position for position, node in enumerate(matching.a.nodes)}
     for pair in matching.pairs:
         found[pair.b] = found[pair.a]

@@ -35,7 +35,7 @@ class LayerRef(Record):
     """A layer of one of the models.
 
     Attributes:
-        path: the layers and bodies that it is in, each with a slash behind it.
+        path: the layers and bodies that it is in, each followed by a slash.
         id, name, type, version, line: as written; no line where the model is not from an .xml.
     """
 

@@ -191,10 +191,10 @@ def _add_statistics(content: Content, index: Mapping[int, int], layers: list[Lay
 
 def _cut(content: Content, into: Mapping[int, int], index: Mapping[int, int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
     """The edges that the drawing does not have, at the layers that it has."""
-    before, behind = neighbours(content, into)
+    before, after = neighbours(content, into)
 
     def names(i: int, direction: Mapping[int, Iterable[int]]) -> tuple[str, ...]:
         return tuple(content.nodes[j].name for j in direction.get(i, ()) if j not in index)
 
-    found = {k: (names(i, before), names(i, behind)) for i, k in index.items() if i not in into}
+    found = {k: (names(i, before), names(i, after)) for i, k in index.items() if i not in into}
     return {k: sides for k, sides in found.items() if any(sides)}

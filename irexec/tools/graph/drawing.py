@@ -109,7 +109,7 @@ class Drawing:
         edges: those between them.
         frames: the first is the whole graph; a frame comes after the one that it is in.
         total: how many layers the model has, those of bodies included.
-        cut: for a layer with edges to layers that are not part of the drawing, the names of these: those before it and those behind it.
+        cut: for a layer with edges to layers that are not part of the drawing, the names of these: those before it and those after it.
         findings: those that belong to no layer of the drawing.
         milliseconds: of a run, where it was measured.
     """

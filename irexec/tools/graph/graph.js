@@ -3,7 +3,7 @@
 // Keys of a layer: n name, t type, v version, p path of the body, i id, f family, l line, in [port, type and shape, from], out [port, type
 // and shape, tensor names], a attributes, h the layer that it is drawn in, k constants drawn in it, r types and shapes of constants that it
 // reads, s statistics, w findings, ms time, sh share, al computed along with, c [MACs, parameters, bytes], b and z names of layers before
-// and behind it that are not drawn. An item of a frame is a layer, or ~ of a frame's index.
+// and after it that are not drawn. An item of a frame is a layer, or ~ of a frame's index.
 
 const SEVERITIES = ["error", "warning", "info"];
 
@@ -25,9 +25,9 @@ class Graph {
       if (frame.layer !== null) this.frameOf.set(frame.layer, frame.index);
     }
     this.before = this.layers.map(() => []);
-    this.behind = this.layers.map(() => []);
+    this.after = this.layers.map(() => []);
     for (const [source, output, target, input] of this.edges) {
-      this.behind[source].push([output, target]);
+      this.after[source].push([output, target]);
       this.before[target].push([input, source]);
     }
     this.summaries = new Map();

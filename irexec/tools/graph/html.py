@@ -70,7 +70,7 @@ _KEYS = (
     ("0", "all of the graph"),
     ("click, tap", "show a layer"),
     ("double click, Enter, Space", "fold or unfold a block"),
-    ("up, down", "the layer before, behind"),
+    ("up, down", "the layer before, the layer after"),
     ("left, right", "the layer beside"),
     ("Shift and arrows", "move"),
     ("/", "search"),
@@ -166,7 +166,7 @@ def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) 
 
 def _layer(drawing: Drawing, layer: Layer) -> dict[str, Any]:
     line, cost = layer.line, layer.cost
-    before, behind = drawing.cut.get(layer.index, ((), ()))
+    before, after = drawing.cut.get(layer.index, ((), ()))
     found = {
         "n": _short(line.name),
         "t": _short(line.type),
@@ -191,7 +191,7 @@ def _layer(drawing: Drawing, layer: Layer) -> dict[str, Any]:
         "al": _short(layer.along_with),
         "c": None if cost is None else [cost.macs, cost.parameters, cost.bytes],
         "b": [_short(name) for name in before[:_LISTED]],
-        "z": [_short(name) for name in behind[:_LISTED]],
+        "z": [_short(name) for name in after[:_LISTED]],
     }
     return {key: value for key, value in found.items() if value not in (None, "", [])}
 

@@ -92,13 +92,13 @@ class _Vertices:
 
 
 def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """A row for each vertex, behind those of all before it; what nothing comes before stands right before what reads it."""
+    """A row for each vertex, after those of all before it; what nothing comes before stands right before what reads it."""
     before: list[set[int]] = [set() for _ in range(count)]
-    behind: dict[int, set[int]] = defaultdict(set)
+    after: dict[int, set[int]] = defaultdict(set)
     for a, b in pairs:
         if a != b:
             before[b].add(a)
-            behind[a].add(b)
+            after[a].add(b)
     order, stuck = sort_by_producers(before)
     rows = [0] * count
     fixed, top = set(first), 1 if first else 0
@@ -106,8 +106,8 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], la
         # On a cycle, which a damaged model may have, those before that have no row yet do not count.
         rows[i] = 0 if i in fixed else max((rows[j] + 1 for j in before[i]), default=top)
     for i in reversed(order):
-        if not before[i] and behind[i] and i not in fixed:
-            rows[i] = max(rows[i], min(rows[j] for j in behind[i]) - 1)
+        if not before[i] and after[i] and i not in fixed:
+            rows[i] = max(rows[i], min(rows[j] for j in after[i]) - 1)
     bottom = max((rows[i] for i in range(count) if i not in set(last)), default=0) + 1
     for i in last:
         rows[i] = bottom

@@ -88,7 +88,7 @@ class Panel {
     this.section(parts, "Inputs", layer.in.map(([port, fact, name], i) => (
       make("div", [`${port}: `, make("code", fact), " from ", from.has(i) ? this.link(from.get(i)) : name ?? "nothing"]))));
     this.section(parts, "Outputs", layer.out.map(([port, fact, names], i) => {
-      const to = this.graph.behind[layer.index].filter(([output]) => output === i).map(([, target]) => target);
+      const to = this.graph.after[layer.index].filter(([output]) => output === i).map(([, target]) => target);
       const links = to.slice(0, 50).flatMap((target, k) => [k ? ", " : " to ", this.link(target)]);
       if (to.length > 50) links.push(` and ${to.length - 50} more`);
       return make("div", [`${port}: `, make("code", fact), ...(names.length ? [" ", make("code", names.join(", "))] : []), ...links]);

@@ -25,7 +25,7 @@ class Repetition:
 
     @property
     def stop(self) -> int:
-        """The item behind the last one."""
+        """The item after the last one."""
         return self.start + self.period * self.copies
 
 
@@ -58,7 +58,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
     kinds: dict[object, int] = {}
     labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
     at = {i: k for k, (_, layers) in enumerate(members) for i in layers}
-    # How many lines begin before each place between two items and end behind it.
+    # How many lines begin before each place between two items and end after it.
     crossing = np.zeros(len(members) + 1, np.int64)
     for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
         low, high = sorted((at[a], b))
@@ -94,7 +94,7 @@ def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> 
 
     Args:
         labels: of each item; those with equal labels are alike.
-        crossing: how many lines cross the place before each item, and behind the last one: blocks begin where these are few.
+        crossing: how many lines cross the place before each item, and after the last one: blocks begin where these are few.
         sizes: layers of each item.
     """
     found: list[Repetition] = []

@@ -54,18 +54,18 @@ Neighbours = Mapping[int, Collection[int]]
 
 
 def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, Neighbours]:
-    """For each layer with a box of its own those before it and those behind it.
+    """For each layer with a box of its own those before it and those after it.
 
     Args:
         into: for constants the layer that they are drawn in (irexec.tools.graph.content.drawn_in), which stands for them.
     """
     before: dict[int, dict[int, None]] = defaultdict(dict)
-    behind: dict[int, dict[int, None]] = defaultdict(dict)
+    after: dict[int, dict[int, None]] = defaultdict(dict)
     for edge in content.edges:
         if edge.source not in into:
             before[edge.target][edge.source] = None
-            behind[edge.source][edge.target] = None
-    return before, behind
+            after[edge.source][edge.target] = None
+    return before, after
 
 
 def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int]:
@@ -107,12 +107,12 @@ def select(
     """
     if not (around_keys or from_keys or to_keys):
         return None
-    before, behind = neighbours(content, into)
+    before, after = neighbours(content, into)
     chosen: list[set[int]] = []
     if around_keys:
-        chosen.append(around(_layers(content, into, around_keys), hops, before, behind))
+        chosen.append(around(_layers(content, into, around_keys), hops, before, after))
     if from_keys:
-        chosen.append(reached(_layers(content, into, from_keys), behind))
+        chosen.append(reached(_layers(content, into, from_keys), after))
     if to_keys:
         chosen.append(reached(_layers(content, into, to_keys), before))
     kept = set.intersection(*chosen)

@@ -111,8 +111,8 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
 def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
     """Short dashed lines where edges lead to layers that are not drawn, with the name of the first."""
     for one in boxes:
-        before, behind = drawing.cut.get(one.item, ((), ()))
-        for names, y, step in ((before, one.y, -14), (behind, one.y + one.height, 14)):
+        before, after = drawing.cut.get(one.item, ((), ()))
+        for names, y, step in ((before, one.y, -14), (after, one.y + one.height, 14)):
             if names:
                 more = f" and {len(names) - 1} more" if len(names) > 1 else ""
                 x = one.x + 14
@@ -210,6 +210,6 @@ def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
 
 
 def _n(value: float) -> str:
-    """A number with at most one digit behind the point."""
+    """A number with at most one digit after the point."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text

@@ -164,7 +164,7 @@ class Whole:
 
 
 def _units(model: Model) -> list[tuple[Node, ...]]:
-    """The layers in topological order, those behind a cycle last; the layers of one variable together."""
+    """The layers in topological order, those after a cycle last; the layers of one variable together."""
     order, stuck = topological(model)
     found: dict[object, list[Node]] = {}
     for node in [*order, *stuck]:
@@ -172,7 +172,7 @@ def _units(model: Model) -> list[tuple[Node, ...]]:
             continue
         variable = node.attributes.get("variable_id") if node.type in ("ReadValue", "Assign") else None
         key = node if variable is None else variable
-        # Where the last of them is: before it, what is assigned would be a value of layers behind the part.
+        # Where the last of them is: before it, what is assigned would be a value of layers after the part.
         found[key] = [*found.pop(key, []), node]
     return [tuple(nodes) for nodes in found.values()]
 

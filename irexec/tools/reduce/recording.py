@@ -19,9 +19,9 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.input_sources import generated_array
 
 _DETERMINING = 1024
-"""The most elements of a tensor that can decide about the shapes behind it."""
+"""The most elements of a tensor that can decide about the shapes after it."""
 _FAILURES = 8
-"""After so many layers that a run stops at, what is behind them is taken to be unknown."""
+"""After so many layers that a run stops at, what is after them is taken to be unknown."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Recording:
     """The values of one run of a model on given inputs, computed when they are asked for.
 
     Attributes:
-        model: the model; layers that cannot be run, and those behind them, have no recorded values.
+        model: the model; layers that cannot be run, and those after them, have no recorded values.
         inputs: an array for each Parameter, by its layer.
         facts: what shape inference says of every value.
         seed: of random values where nothing is recorded.
         keep_shapes: whether what is cut keeps sizes that are not known before a run.
         timeout: seconds of a run.
-        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: behind a fault
+        reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: after a fault
             the values of irexec are wrong.
         holds_all: whether all values of the run fit into memory; otherwise a run is made for those that a part needs.
     """

@@ -31,7 +31,7 @@ class Observed:
 def observed(model: Model, values: Sequence[Value], elements: Sequence[Element | None]) -> Observed:
     """A copy that gives these values of a model.
 
-    Tensors of types that NumPy lacks are given and taken in f32 or i32: behind a Convert, since other runtimes have no arrays of them.
+    Tensors of types that NumPy lacks are given and taken in f32 or i32: after a Convert, since other runtimes have no arrays of them.
 
     Args:
         model: is not changed.

@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec.cli.main import run
-from tests.cli.calling import MODEL, Capture, complained, said
+from tests.cli.calling import MODEL, Capture, stderr, stdout
 from tests.support.paths import DIGITS, IRS
 
 
@@ -28,7 +28,7 @@ def feeds(tmp_path: Path) -> dict[str, Path]:
 
 def test_inputs_by_name_file_and_npz(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
     for i, text in enumerate((f"x={feeds['x.npy']}", feeds["x.npy"], feeds["x.npz"], f"0={feeds['x.npy']}")):
-        said(capsys, "infer", MODEL, "-i", text, "-o", tmp_path / f"{i}.npz")
+        stdout(capsys, "infer", MODEL, "-i", text, "-o", tmp_path / f"{i}.npz")
     first = np.load(tmp_path / "0.npz")
     for i in range(1, 4):
         np.testing.assert_array_equal(np.load(tmp_path / f"{i}.npz")[first.files[0]], first[first.files[0]])
@@ -36,15 +36,15 @@ def test_inputs_by_name_file_and_npz(feeds: dict[str, Path], tmp_path: Path, cap
 
 def test_assert_agrees_and_differs(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out.npz"
-    said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "-o", out)
-    assert "agrees" in said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", out)
+    stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "-o", out)
+    assert "agrees" in stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", out)
     name = np.load(out).files[0]
     np.savez(tmp_path / "other.npz", **{name: np.load(out)[name] + 1})
-    assert "differs" in said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", tmp_path / "other.npz", code=1)
+    assert "differs" in stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--assert", tmp_path / "other.npz", code=1)
 
 
 def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
-    lines = json.loads(said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--all", "--json"))["outputs"]
+    lines = json.loads(stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--all", "--json"))["outputs"]
     assert {"Convolution_3", "Relu_6", "MaxPool_7:0"} <= {line["name"] for line in lines}
     assert run(["infer", str(MODEL), "-i", str(feeds["x.npy"]), "--dump-layers", str(tmp_path / "tensors")]) == 0
     index = json.loads((tmp_path / "tensors" / "index.json").read_text())
@@ -52,7 +52,7 @@ def test_every_tensor(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -
     for entry in index["tensors"]:
         assert list(np.load(tmp_path / "tensors" / entry["file"]).shape) == entry["shape"]
     capsys.readouterr()
-    text = said(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--tensor", "Relu_6", "--tensor", "2", "--tensor", "MaxPool_7:0", "--json")
+    text = stdout(capsys, "infer", MODEL, "-i", feeds["x.npy"], "--tensor", "Relu_6", "--tensor", "2", "--tensor", "MaxPool_7:0", "--json")
     assert [line["name"] for line in json.loads(text)["outputs"]] == ["Relu_6", "2", "MaxPool_7:0"]
 
 
@@ -61,26 +61,26 @@ def test_a_result_may_have_any_name(name: str, tmp_path: Path, capsys: Capture) 
     builder = irexec.Builder("m")
     builder.result(builder.constant([1.0, 2.0], names=[name]))
     irexec.save_model(builder.model(), tmp_path / "m.xml")
-    said(capsys, "infer", tmp_path / "m.xml", "-o", tmp_path / "out.npz")
+    stdout(capsys, "infer", tmp_path / "m.xml", "-o", tmp_path / "out.npz")
     np.testing.assert_array_equal(np.load(tmp_path / "out.npz")[name], [1, 2])
 
 
 def test_random_is_the_same_for_the_same_seed(capsys: Capture) -> None:
-    first, again = (said(capsys, "infer", MODEL, "-i", "random", "--seed", 5, "--json") for _ in range(2))
-    other = said(capsys, "infer", MODEL, "-i", "random", "--seed", 6, "--json")
+    first, again = (stdout(capsys, "infer", MODEL, "-i", "random", "--seed", 5, "--json") for _ in range(2))
+    other = stdout(capsys, "infer", MODEL, "-i", "random", "--seed", 6, "--json")
     assert first == again != other
 
 
 def test_shape_gives_dynamic_inputs_a_shape(capsys: Capture) -> None:
-    text = said(capsys, "infer", IRS / "dynamic.xml", "-i", "random", "--shape", "x=4,2,3", "--shape", "any rank=5", "--json")
+    text = stdout(capsys, "infer", IRS / "dynamic.xml", "-i", "random", "--shape", "x=4,2,3", "--shape", "any rank=5", "--json")
     assert [line["shape"] for line in json.loads(text)["outputs"]] == [[4, 6], [5]]
-    err = complained(capsys, "infer", IRS / "dynamic.xml", "-i", "random")
+    err = stderr(capsys, "infer", IRS / "dynamic.xml", "-i", "random")
     assert "the rank of input 'any rank' is not known: give it a shape with --shape \"any rank[...]\"" in err
 
 
 def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
     def err(*arguments: object, code: int = 2) -> str:
-        text = complained(capsys, "infer", MODEL, *arguments, code=code)
+        text = stderr(capsys, "infer", MODEL, *arguments, code=code)
         assert text.count("\n") == 1
         return text
 
@@ -95,8 +95,8 @@ def test_what_is_wrong_with_inputs_is_said(feeds: dict[str, Path], tmp_path: Pat
     assert "no such file" in err("-i", tmp_path / "nowhere.npy", code=3)
     assert "there is no tensor or layer 'Relu_7'; similar names are 'Relu_6'" in err("-i", "random", "--tensor", "Relu_7")
     assert "nowhere does not exist" in err("-i", "random", "-o", tmp_path / "nowhere" / "out.npz")
-    assert "does not look like an image" in complained(capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW")
-    assert "not a readable image" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", _not_an_image(tmp_path), code=3)
+    assert "does not look like an image" in stderr(capsys, "infer", IRS / "names.xml", "-i", DIGITS / "digit_1.png", "--layout", "NCHW")
+    assert "not a readable image" in stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", _not_an_image(tmp_path), code=3)
 
 
 def _not_an_image(folder: Path) -> Path:
@@ -105,14 +105,14 @@ def _not_an_image(folder: Path) -> Path:
 
 
 def test_a_graph_that_cannot_take_a_shape(capsys: Capture) -> None:
-    err = complained(capsys, "infer", MODEL, "-i", "random", "--shape", "1,4,16,16")
+    err = stderr(capsys, "infer", MODEL, "-i", "random", "--shape", "1,4,16,16")
     assert "the model does not take --shape [1,4,16,16]: layer 2" in err
     assert "data has 4 channels, the filter takes 3" in err
 
 
 def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> None:
     def err(*arguments: object) -> str:
-        return complained(capsys, "infer", DIGITS / "classifier.xml", "-i", *arguments)
+        return stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", *arguments)
 
     assert "--labels is for --topk" in err("random", "--labels", DIGITS / "labels.txt")
     assert "--scale is for images" in err("random", "--scale", "255")
@@ -125,21 +125,21 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "has a value that is not finite or is 0" in err(DIGITS / "digit_1.png", "--scale", "0")
     assert "has a value that is not finite" in err(DIGITS / "digit_1.png", "--mean", "nan")
     assert "the shape of 'image' is given twice" in err("random", "--shape", "image=1,1,8,8", "--shape", "image=1,1,8,8")
-    assert "'Relu' cannot be given with it" in complained(capsys, "ops", "Relu", "--check", MODEL)
-    assert "there is no operation 'Gathr'; similar types are Gather" in complained(capsys, "ops", "Gather", "Gathr")
+    assert "'Relu' cannot be given with it" in stderr(capsys, "ops", "Relu", "--check", MODEL)
+    assert "there is no operation 'Gathr'; similar types are Gather" in stderr(capsys, "ops", "Gather", "Gathr")
 
 
 def test_arrays_as_other_machines_write_them(capsys: Capture, tmp_path: Path) -> None:
     np.save(tmp_path / "big.npy", np.zeros((1, 1, 8, 8), ">f4"))
-    assert "[1,10]" in said(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "big.npy")
-    assert "names no file" in complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "image=")
+    assert "[1,10]" in stdout(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "big.npy")
+    assert "names no file" in stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", "image=")
     np.savez(tmp_path / "none.npz")
-    err = complained(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--assert", tmp_path / "none.npz")
+    err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--assert", tmp_path / "none.npz")
     assert "none.npz has no arrays to compare with" in err
 
 
 def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "folder.npz").mkdir()
-    err = complained(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz")
+    err = stderr(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz")
     assert err == f"error: -o {tmp_path / 'folder.npz'} is a folder, not a regular file\n"
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]

@@ -107,7 +107,7 @@ def test_no_attribute_is_parsed_twice(capsys: Capture, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def unknown(tmp_path: Path) -> Path:
-    """The convolutions with a layer that nobody knows behind the first of them."""
+    """The convolutions with a layer that nobody knows after the first of them."""
     source = IRS / "convolutions.xml"
     text = source.read_text()
     at = text.index('type="ReLU"')

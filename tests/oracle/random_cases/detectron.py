@@ -1,6 +1,6 @@
 """Random models of the ExperimentalDetectron operations.
 
-Scores are all different and results are filled: the order of equal scores and what stands behind the results are not specified.
+Scores are all different and results are filled: the order of equal scores and what stands after the results are not specified.
 """
 
 from __future__ import annotations

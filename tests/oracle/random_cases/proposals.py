@@ -23,7 +23,7 @@ def proposal(rng: np.random.Generator, since: int) -> Case:
     n, k, h, w = int(rng.integers(1, 3)), len(ratios) * len(scales), int(rng.integers(2, 5)), int(rng.integers(4, 6))
     kind = str(rng.choice(["f32", "f32", "f32", "f16", "f64"]))
     threshold = rng.choice([0.3, 0.5, 0.7, 1])
-    # The plugin leaves the scores behind the last box of an image as the memory was.
+    # The plugin leaves the scores after the last box of an image as the memory was.
     most = 1 if since == 4 and threshold < 1 else int(rng.integers(1, 8))
     image = [int(rng.integers(40, 120)), int(rng.integers(40, 120)), 1.0, 1.5][: int(rng.integers(3, 5))]
     return case(

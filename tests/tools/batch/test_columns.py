@@ -85,7 +85,7 @@ def test_images_are_those_of_infer(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "error", "said"),
+    ("batch", "error", "message"),
     [
         ({"y": np.ones((1, 3))}, InputError, "no column 'x', but y; the model has x: f32"),
         ({"x": _objects(None)}, InputError, "row 0: has no value for input x"),
@@ -93,22 +93,22 @@ def test_images_are_those_of_infer(kind: str) -> None:
         ({"x": _objects(b"no image")}, InputError, "x"),
     ],
 )
-def test_what_does_not_fit_is_said(batch: dict[str, np.ndarray], error: type[Exception], said: str, tmp_path: Path) -> None:
-    with pytest.raises(error, match=said):
+def test_what_does_not_fit_is_said(batch: dict[str, np.ndarray], error: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=message):
         ColumnPredictor(models.twice_plus_one(tmp_path, [-1, 3]))(batch)
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "said"),
+    ("value", "error", "message"),
     [
         (b"no image", ModelError, "row 0: not a readable image"),
         (np.zeros((8, 8), np.float32), InputError, r"row 0 is float32\[8, 8\], an image is uint8"),
         (np.zeros((8, 8, 2), np.uint8), InputError, r"row 0 is uint8\[8, 8, 2\]"),
     ],
 )
-def test_what_is_no_image_is_said(value: object, error: type[Exception], said: str) -> None:
+def test_what_is_no_image_is_said(value: object, error: type[Exception], message: str) -> None:
     pytest.importorskip("PIL.Image")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         irexec.ray.Predictor(DIGITS / "classifier.xml", column="image", image=SCALED)({"image": _objects(value)})
 
 

@@ -141,18 +141,18 @@ def test_a_png_is_an_image_of_the_size_of_the_svg() -> None:
     pytest.importorskip("resvg_py")
     drawing = draw(diamond())
     root = parsed(svg(drawing))
-    said: list[str] = []
-    width, height = png_size(rendered(drawing, "png", scale=2, notify=said.append))
+    notes: list[str] = []
+    width, height = png_size(rendered(drawing, "png", scale=2, notify=notes.append))
     assert abs(width - 2 * float(root.get("width", "0"))) <= 2 and abs(height - 2 * float(root.get("height", "0"))) <= 2
-    assert [text for text in said if "font" not in text] == []
+    assert [text for text in notes if "font" not in text] == []
 
 
 def test_a_png_that_would_be_too_large_is_smaller() -> None:
     pytest.importorskip("resvg_py")
-    said: list[str] = []
-    image = rendered(draw(chain(["layer"] * 400)), "png", scale=1, notify=said.append)
+    notes: list[str] = []
+    image = rendered(draw(chain(["layer"] * 400)), "png", scale=1, notify=notes.append)
     assert max(png_size(image)) <= 16_001
-    assert any("no side has more than 16,000 pixels" in text for text in said)
+    assert any("no side has more than 16,000 pixels" in text for text in notes)
 
 
 @pytest.mark.parametrize("name", ["a.svg", "a.html", "a.HTM", "a.dot", "a.gv", "a.mmd", "a.mermaid"])

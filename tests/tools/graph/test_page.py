@@ -76,7 +76,7 @@ def test_a_click_shows_a_layer(page: Page, tmp_path: Path, is_phone: bool, is_da
     else:
         page.click(x, y)
     assert selected(page) == "conv0/Convolution"
-    said = details(page)
+    panel = details(page)
     for text in (
         "Convolution",
         "strides",
@@ -89,7 +89,7 @@ def test_a_click_shows_a_layer(page: Page, tmp_path: Path, is_phone: bool, is_da
         "mean",
         "kMACs"[:1],
     ):
-        assert text in said, text
+        assert text in panel, text
     assert page.problems == []
 
 

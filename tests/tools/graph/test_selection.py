@@ -87,11 +87,11 @@ def test_around_has_what_is_so_many_edges_away(model: irexec.Model, data: st.Dat
 def test_from_and_to_have_what_lies_between(model: irexec.Model, data: st.DataObject) -> None:
     candidates = sorted(names(n for n in model.nodes if n.type != "Constant"))
     first, last = data.draw(st.sampled_from(candidates)), data.draw(st.sampled_from(candidates))
-    behind, before = reached(model, first, None, True, False), reached(model, last, None, False, True)
-    assert boxes(draw(model, from_=[first])) == behind
+    after, before = reached(model, first, None, True, False), reached(model, last, None, False, True)
+    assert boxes(draw(model, from_=[first])) == after
     assert boxes(draw(model, to=[last])) == before
-    if behind & before:
-        assert boxes(draw(model, from_=[first], to=[last])) == behind & before
+    if after & before:
+        assert boxes(draw(model, from_=[first], to=[last])) == after & before
     else:
         with pytest.raises(InputError, match="no path leads from"):
             draw(model, from_=[first], to=[last])

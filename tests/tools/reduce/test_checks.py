@@ -107,7 +107,7 @@ def test_the_command_of_a_runtime(tmp_path: Any) -> None:
 
 def test_other_values_that_become_another_shape_are_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong(Fake):
-        """Its Tanh is too small, so that nothing behind it is above 0."""
+        """Its Tanh is too small, so that nothing after it is above 0."""
 
         def run(self, inputs: Any, values: Sequence[Any]) -> list[np.ndarray]:
             made = irexec.compile_model(self.model)

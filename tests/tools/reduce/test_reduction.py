@@ -206,7 +206,7 @@ def test_the_layers_of_a_variable_stay_together() -> None:
     assert [finding for finding in irexec.validate(report.found.model) if finding.severity == "error"] == []
 
 
-def test_what_is_assigned_behind_a_fault_does_not_hide_it() -> None:
+def test_what_is_assigned_after_a_fault_does_not_hide_it() -> None:
     builder = irexec.Builder()
     x = builder.parameter("f32", (2,), "x")
     read = builder.emit("ReadValue", np.zeros(2, np.float32), variable_id="v", variable_type="f32", variable_shape="2", name="read")
@@ -220,7 +220,7 @@ def test_what_is_assigned_behind_a_fault_does_not_hide_it() -> None:
     assert report.checks <= 12
 
 
-def test_behind_a_layer_that_cannot_be_run_declared_shapes_stand() -> None:
+def test_after_a_layer_that_cannot_be_run_declared_shapes_stand() -> None:
     model = chain()
     model.nodes[3].attributes["unknown"] = "1"
     gate = next(node for node in model.nodes if node.name == "gate4")
