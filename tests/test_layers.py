@@ -48,7 +48,7 @@ _ONLY = {
     "PIL": ("irexec/tools/image_files.py",),
     "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
     "fastapi": ("irexec/integrations/open_inference.py",),
-    "uvicorn": ("irexec/integrations/draining.py",),
+    "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
     "grpc": ("irexec/integrations/open_inference.py",),
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
