@@ -49,7 +49,7 @@ _ONLY = {
     "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/binary_requests.py"),
     "fastapi": ("irexec/integrations/open_inference.py",),
     "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
-    "grpc": ("irexec/integrations/open_inference.py",),
+    "grpc": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),

@@ -10,6 +10,7 @@ from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.signals import leave_to_command
 
 
 @click.command()
@@ -68,6 +69,7 @@ def serve(
         else:
             render.line(f"{http}{'' if grpc is None else f' and {grpc}'}: {', '.join(paths)}")
 
+    leave_to_command()
     answer(served, request, started)
 
 

@@ -86,6 +86,13 @@ def raise_on_signals() -> None:
         signal.signal(number, _leave)
 
 
+def leave_to_command() -> None:
+    """The command handles signals itself, and takes its time: nothing ends the process if it goes on."""
+    for watch in _watch:
+        watch.end()
+    _watch.clear()
+
+
 def finish() -> None:
     """The work is done and the process about to end: nothing may interrupt that."""
     _ignore()

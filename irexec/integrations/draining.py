@@ -1,9 +1,12 @@
-"""An HTTP server that ends without losing a request on a connection that it has accepted.
+"""Servers that end without losing a request on a connection that they have accepted.
 
 uvicorn closes the connections on which nothing is under way as soon as it ends, and those that are not yet its own: a request that
 arrives at that moment has no answer. Here connections stay for a while in which each answer says that its connection is closed.
 
-Source: RFC 9112, 9.6: a server that is about to close a connection says so in its last answer.
+grpc cancels the calls that it has received and not yet given to Python. Here calls are answered for a moment, then refused as
+UNAVAILABLE, which tells clients to call another server, and grpc ends once no more of them come.
+
+Sources: RFC 9112, 9.6: a server that is about to close a connection says so in its last answer; grpc.io, status codes.
 """
 
 from __future__ import annotations
@@ -17,7 +20,11 @@ from typing import Any
 from irexec.integrations.http_limits import Message, Receive, Send
 
 _IDLE = 0.5
-"""Seconds for which connections that wait for a request stay open."""
+"""Seconds for which connections that wait for a request stay open, and calls are refused."""
+_ANSWERED = 0.2
+"""Seconds for which calls are still answered."""
+_STEP, _QUIET = 0.01, 0.1
+"""Seconds between two looks for calls, and seconds without one after which no more are expected."""
 
 
 class ClosingConnections:
@@ -93,3 +100,44 @@ def _waiting(listener: socket.socket) -> Iterator[socket.socket]:
             yield listener.accept()[0]
         except OSError:
             return
+
+
+class RefusedCalls:
+    """What takes part in the calls of a gRPC server, to end it."""
+
+    def __init__(self) -> None:
+        from grpc import StatusCode, aio, unary_unary_rpc_method_handler
+
+        self._is_ending, self._calls = False, 0
+        self.interceptor: Any
+
+        async def refuse(request: Any, context: Any) -> None:
+            await context.abort(StatusCode.UNAVAILABLE, "the server ends")
+
+        async def intercepted(continuation: Any, details: Any) -> Any:
+            self._calls += 1
+            return unary_unary_rpc_method_handler(refuse) if self._is_ending else await continuation(details)
+
+        class Interceptor(aio.ServerInterceptor):  # type: ignore[misc]
+            async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+                return await intercepted(continuation, handler_call_details)
+
+        self.interceptor = Interceptor()
+
+    async def end(self, server: Any, grace: float) -> None:
+        """Answer what has arrived, refuse the rest, and stop once the calls under way are answered, or after ``grace`` seconds."""
+        await self._calm(_ANSWERED)
+        self._is_ending = True
+        await self._calm(_IDLE)
+        await server.stop(grace)
+
+    async def _calm(self, longest: float) -> None:
+        """Wait until no call comes any more."""
+        # Steps are counted, since a process that has to wait for a core sees no calls meanwhile.
+        quiet = 0.0
+        for _ in range(round(longest / _STEP)):
+            seen = self._calls
+            await asyncio.sleep(_STEP)
+            quiet = quiet + _STEP if seen == self._calls else 0.0
+            if quiet >= _QUIET:
+                return

@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.binary_requests import infer_request
-from irexec.integrations.draining import draining_server
+from irexec.integrations.draining import RefusedCalls, draining_server
 from irexec.integrations.extras import not_importable
 from irexec.integrations.http_limits import LimitedBodies
 from irexec.integrations.tensors import array_of, datatype_of
@@ -109,7 +110,8 @@ class _Server:
         """Listen until a signal comes."""
         dataplane = _dataplane_class()(self._registry)
         http = _http_server(dataplane, self._options)
-        grpc, grpc_port = await _grpc_server(dataplane, self._options)
+        refused = RefusedCalls()
+        grpc, grpc_port = await _grpc_server(dataplane, self._options, refused.interceptor)
         stop = asyncio.Event()
         with _on_signals(stop):
             serving = asyncio.create_task(http.serve())
@@ -124,19 +126,24 @@ class _Server:
                 await stop.wait()
             finally:
                 http.should_exit = True
-                ending = [] if grpc is None else [asyncio.create_task(grpc.stop(_GRACE))]
+                ending = [] if grpc is None else [asyncio.create_task(refused.end(grpc, _GRACE))]
                 await asyncio.gather(serving, *ending, return_exceptions=True)
                 self._executor.shutdown()
 
 
 @contextlib.contextmanager
 def _on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Set ``stop`` when the process is asked to end."""
+    """Set ``stop`` when the process is asked to end; the second time it ends at once."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        loop.call_soon_threadsafe(stop.set)
+
     for number in numbers:
-        signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(stop.set))
+        signal.signal(number, end)
     try:
         yield
     finally:
@@ -178,7 +185,7 @@ def _unreadable(error: Any) -> str:
     return f"the request is not one of the protocol: {where or 'body'}: {first.get('msg', 'cannot be read')}"
 
 
-async def _grpc_server(dataplane: Any, options: ServeOptions) -> tuple[Any, int | None]:
+async def _grpc_server(dataplane: Any, options: ServeOptions, interceptor: Any) -> tuple[Any, int | None]:
     if options.grpc_port is None:
         return None, None
     from grpc import aio
@@ -188,7 +195,7 @@ async def _grpc_server(dataplane: Any, options: ServeOptions) -> tuple[Any, int 
 
     limits = [(f"grpc.max_{which}_message_length", options.max_request) for which in ("receive", "send")]
     # Without it two servers can listen on one port, and share its requests.
-    server = aio.server(interceptors=(ExceptionToStatusInterceptor(),), options=[*limits, ("grpc.so_reuseport", 0)])
+    server = aio.server(interceptors=(interceptor, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)])
     grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceServicer(dataplane, _Fixed()), server)
     try:
         port = server.add_insecure_port(f"{options.host}:{options.grpc_port}")

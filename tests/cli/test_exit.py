@@ -71,6 +71,27 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> Non
     assert done.stderr.strip() == "error: interrupted"
 
 
+_OF_A_COMMAND = """
+import os, signal, sys, time
+from irexec.cli import signals
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+signals.exit_on_signals()
+signals.raise_on_signals()
+signals.leave_to_command()
+seen = []
+signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(1.5)
+sys.exit(0 if seen else "no signal")
+"""
+
+
+def test_a_command_that_handles_signals_itself_may_take_its_time() -> None:
+    done = subprocess.run([sys.executable, "-c", _OF_A_COMMAND], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_library_leaves_interrupts_alone() -> None:
     program = "import signal; before = signal.getsignal(signal.SIGINT); import irexec; print(signal.getsignal(signal.SIGINT) is before)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n"

@@ -7,55 +7,34 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tritonclient.grpc
 import tritonclient.http
 
 import irexec
-from tests.serving import malformed, models
+from tests.serving import ending, malformed, models
+from tests.serving.asking import asked, at_once, inputs
 from tests.serving.server import Server
 
 _CLIENTS = 64
-
-
-def _inputs(name: str, seed: int) -> dict[str, np.ndarray]:
-    random = np.random.default_rng(seed)
-    if name == "classifier":
-        return {"image": random.random((1, 1, 8, 8), np.float32)}
-    if name == "transformer":
-        return {"tokens": random.integers(0, 1000, (1, 16))}
-    return {"x": random.standard_normal((2, 4)).astype(np.float32)}
-
-
-def _asked(library: Any, client: Any, name: str, inputs: dict[str, np.ndarray]) -> Any:
-    types = {"f": "FP32", "i": "INT64"}
-    tensors = []
-    for key, array in inputs.items():
-        tensor = library.InferInput(key, list(array.shape), types[array.dtype.kind])
-        tensor.set_data_from_numpy(array)
-        tensors.append(tensor)
-    return client.infer(name, tensors)
 
 
 def same_results(server: Server, paths: dict[str, str]) -> int:
     """Both protocols and curl against a compiled model; returns how many differ."""
     wrong = 0
     for name, path in paths.items():
-        compiled, inputs = irexec.compile_model(path), _inputs(name, 1)
-        expected = compiled(inputs)
+        compiled, given = irexec.compile_model(path), inputs(name, 1)
+        expected = compiled(given)
         answers = {
-            "http": _asked(tritonclient.http, tritonclient.http.InferenceServerClient(server.http), name, inputs),
-            "grpc": _asked(tritonclient.grpc, tritonclient.grpc.InferenceServerClient(server.grpc), name, inputs),
+            "http": asked(tritonclient.http, tritonclient.http.InferenceServerClient(server.http), name, given),
+            "grpc": asked(tritonclient.grpc, tritonclient.grpc.InferenceServerClient(server.grpc), name, given),
         }
         for output in expected:
-            found = {how: answer.as_numpy(output) for how, answer in answers.items()} | {"curl": _curl(server, name, inputs, output)}
+            found = {how: answer.as_numpy(output) for how, answer in answers.items()} | {"curl": _curl(server, name, given, output)}
             for how, array in found.items():
                 if array.shape != expected[output].shape or not np.allclose(array, expected[output], rtol=1e-5, atol=1e-6):
                     wrong += 1
@@ -64,11 +43,11 @@ def same_results(server: Server, paths: dict[str, str]) -> int:
     return wrong
 
 
-def _curl(server: Server, name: str, inputs: dict[str, np.ndarray], output: str) -> np.ndarray:
+def _curl(server: Server, name: str, given: dict[str, np.ndarray], output: str) -> np.ndarray:
     types = {"f": "FP32", "i": "INT64"}
     tensors = [
         {"name": key, "shape": array.shape, "datatype": types[array.dtype.kind], "data": array.ravel().tolist()}
-        for key, array in inputs.items()
+        for key, array in given.items()
     ]
     command = ["curl", "-s", "-d", json.dumps({"inputs": tensors}), f"http://{server.http}/v2/models/{name}/infer"]
     answer = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -83,26 +62,18 @@ def load(server: Server, seconds: float, name: str = "transformer") -> tuple[int
     end = time.monotonic() + seconds
 
     def client(seed: int) -> None:
-        connection, inputs = tritonclient.http.InferenceServerClient(server.http), _inputs(name, seed)
+        connection, given = tritonclient.http.InferenceServerClient(server.http), inputs(name, seed)
         while time.monotonic() < end:
             began = time.perf_counter()
             try:
-                _asked(tritonclient.http, connection, name, inputs)
+                asked(tritonclient.http, connection, name, given)
                 times.append(time.perf_counter() - began)
             except Exception as error:
                 failed[0] += 1
                 print(f"PROBLEM: {error}")
 
-    _at_once(client)
+    at_once(_CLIENTS, client)
     return failed[0], times
-
-
-def _at_once(work: Callable[[int], None]) -> None:
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(_CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def mean_batch(server: Server, name: str = "transformer") -> float:
@@ -111,40 +82,6 @@ def mean_batch(server: Server, name: str = "transformer") -> float:
     label = re.escape(f'{{model="{name}"}}')
     values = [float(re.search(rf"irexec_batch_items_{what}{label} (\S+)", text)[1]) for what in ("sum", "count")]
     return values[0] / values[1]
-
-
-def end_under_load(paths: dict[str, str]) -> int:
-    """SIGTERM while clients ask: each request has an answer or was not accepted; returns the problems."""
-    with Server(paths) as server:
-        lost: list[str] = []
-        answered = [0]
-
-        def client(seed: int) -> None:
-            inputs, connection = _inputs("transformer", seed), None
-            while True:
-                try:
-                    # Half of the clients keep their connection, as most libraries do.
-                    if connection is None or seed % 2:
-                        connection = tritonclient.http.InferenceServerClient(server.http, network_timeout=30.0)
-                    _asked(tritonclient.http, connection, "transformer", inputs)
-                    answered[0] += 1
-                except ConnectionRefusedError:
-                    return
-                except Exception as error:
-                    if "refused" not in str(error).lower():
-                        lost.append(f"{type(error).__name__}: {error}")
-                    return
-
-        stopper = threading.Timer(3, lambda: codes.append(server.end()))
-        codes: list[tuple[int, str]] = []
-        stopper.start()
-        _at_once(client)
-        stopper.join()
-    wrong = len(lost) + (codes[0][0] not in (0, 143)) + ("Traceback" in codes[0][1])
-    print(
-        f"SIGTERM under load: {answered[0]} answered, {len(lost)} lost ({', '.join(sorted(set(lost))[:3])}), exit code {codes[0][0]} {codes[0][1][-500:]}"
-    )
-    return wrong
 
 
 def main(seconds: float) -> int:
@@ -166,7 +103,7 @@ def main(seconds: float) -> int:
                     f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {mean_batch(server):.1f} items a run"
                 )
                 wrong += failed
-        wrong += end_under_load(paths)
+        wrong += ending.under_load(paths) + ending.during_a_long_run(models.slow(Path(folder)))
     return int(bool(wrong))
 
 

@@ -14,6 +14,17 @@ def build(folder: Path) -> dict[str, str]:
     return {"classifier": "samples/digits/classifier.xml", "transformer": _transformer(folder), "several": _several(folder)}
 
 
+def slow(folder: Path) -> dict[str, str]:
+    """A model whose runs take seconds, by its name."""
+    b = Builder()
+    value = b.parameter("f32", [-1, 1024], "x")
+    weights = b.constant(np.eye(1024, dtype=np.float32))
+    for _ in range(150):
+        value = b.emit("Tanh", b.emit("MatMul", value, weights))
+    b.result(value)
+    return {"slow": _saved(b, folder, "slow")}
+
+
 def _transformer(folder: Path, width: int = 64, layers: int = 2) -> str:
     """Attention and products over tokens, of any number in a text and of texts."""
     random, b = np.random.default_rng(0), Builder()
