@@ -13,6 +13,7 @@ import click
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
+from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
 from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, InputError, OpError
@@ -21,8 +22,8 @@ from irexec.tools.verify import Verification, check_shapes, verify
 
 
 @click.command()
-@click.argument("model", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="The .xml to write; default: MODEL with the suffix .xml.")
+@click.argument("model", type=FilePath())
+@click.option("-o", "--output", type=FilePath(), help="The .xml to write; default: MODEL with the suffix .xml.")
 @click.option(
     "--input", "shapes", multiple=True, type=ShapeType(), metavar=METAVAR,
     help="Give an input of the IR this shape; may be repeated. NAME=1,3,?,2..8 means the same: ? is any size, 2..8 a range.",

@@ -20,6 +20,8 @@ from irexec.errors import ConversionError, ConversionWarning, InputError, Irexec
 from irexec.messages import sentence
 from irexec.startup import INTERRUPTED
 
+# What click calls the types of values, the longer ones first, and what people do.
+_KINDS = {"integer range": "an integer", "integer": "an integer", "float range": "a number", "float": "a number"}
 FINDINGS, USAGE, INVALID, UNSUPPORTED, INTERNAL, TIMED_OUT = 1, 2, 3, 4, 70, 124
 
 
@@ -138,6 +140,10 @@ def exit_code(error: IrexecError) -> int:
 def _usage_message(error: click.ClickException) -> str:
     """What click objects to, as one sentence in the style of all other errors, and where the options are listed."""
     message = " ".join(error.format_message().split()).removesuffix(".")
+    for name, kind in _KINDS.items():
+        message = message.replace(f" is not a valid {name}", f" is not {kind}")
+    if isinstance(error, click.BadOptionUsage):
+        message = f"{message[:1].lower()}{message[1:]}"
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         message = f"{error.message.removesuffix('.')}; similar options are {', '.join(error.possibilities)}"
     context = getattr(error, "ctx", None)

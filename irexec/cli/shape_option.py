@@ -46,7 +46,7 @@ class ShapeType(click.ParamType):
 
 
 def _parsed(text: str) -> ShapeOption:
-    if "=" not in text and (text.startswith("[") or not text.endswith("]")):
+    if text.count("[") == text.count("]") and "=" not in text and (text.startswith("[") or not text.endswith("]")):
         return ShapeOption(None, parse_shape(text))
     name, shape = parse_named_shape(text)
     return ShapeOption(name.strip(), shape)

@@ -6,6 +6,7 @@ import difflib
 
 from irexec.errors import InputError
 from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import counted
 
 
 def find_value(graph: Graph, key: str) -> Value:
@@ -82,5 +83,5 @@ def _output(node: Node, index: int, key: str) -> Value:
     if node.type == "Result" and node.inputs and node.inputs[0] is not None:
         return node.inputs[0]
     if index >= len(node.outputs):
-        raise InputError(f"there is no tensor {key!r}: layer {node.name!r} has {len(node.outputs)} outputs")
+        raise InputError(f"there is no tensor {key!r}: layer {node.name!r} has {counted(len(node.outputs), 'output')}")
     return node.outputs[index]

@@ -46,7 +46,7 @@ def parse_named_shape(text: str) -> tuple[str, PartialShape]:
     else:
         name, _, shape = text.rpartition("=")
     if not name or not shape:
-        raise OpError(f"{text!r} is not of the form name[1,3,?,2..5] or name=1,3,?,2..5")
+        raise OpError(f"{text!r} is not of the form NAME[1,3,?,2..8] or NAME=1,3,?,2..8")
     return name, parse_shape(shape)
 
 

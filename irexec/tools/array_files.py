@@ -141,6 +141,8 @@ def open_arrays(path: str | Path, accepted: str = ".npy or .npz", memory: Memory
         raise ModelError(f"{label}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         start = _start(file)
+        if not start:
+            raise ModelError(f"{label}: is empty, expected a {accepted}")
         if not start.startswith((MAGIC, *_ZIP)):
             raise ModelError(f"{label}: not a readable {accepted}: it starts with {start!r}")
         return ArrayFile(file, label, memory)

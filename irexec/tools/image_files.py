@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import struct
 import warnings
 import zlib
@@ -153,7 +154,8 @@ def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
     except NotRegularFileError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     except pillow.UnidentifiedImageError:
-        raise ModelError(f"{path}: not a readable image: it is none of {', '.join(_FORMATS)}") from None
+        fault = f"it is none of {', '.join(_FORMATS)}" if os.path.getsize(path) else "it is empty"
+        raise ModelError(f"{path}: not a readable image: {fault}") from None
     except pillow.Image.DecompressionBombError:
         raise ModelError(f"{path}: has more than {2 * pillow.Image.MAX_IMAGE_PIXELS:,} pixels, which are not read") from None
     except _DAMAGED as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError, OpError
+from irexec.errors import InputError, ModelError, OpError
 from irexec.ir.dims import PartialShape, is_static, low, shape_text
 from irexec.reference.limits import SMALL
 from irexec.tools.array_files import STDIN, ArrayFile, open_arrays
@@ -53,7 +54,8 @@ class InputSource:
 
 
 def parse_input_source(text: str) -> InputSource:
-    """``name=source`` or ``source``. A name may hold ``=``: the source is what follows the last one.
+    """``name=source`` or ``source``. Both may hold ``=``: the source is the shortest text after one that is a file or a word, or
+    all of the text if that is a file; where nothing is, what follows the last ``=``.
 
     Raises:
         InputError: there is no source.
@@ -61,7 +63,19 @@ def parse_input_source(text: str) -> InputSource:
     name, equals, source = text.rpartition("=")
     if not source:
         raise InputError(f"-i {text!r} names no file")
-    return InputSource(name or None, source) if equals else InputSource(None, text)
+    last = InputSource(name or None, source) if equals else InputSource(None, text)
+    return next((split for split in _splits(text) if _exists(split)), last)
+
+
+def _splits(text: str) -> Iterator[InputSource]:
+    """The name and the source for each ``=``, the last one first, and for none."""
+    for at in (at for at in reversed(range(len(text))) if text[at] == "="):
+        yield InputSource(text[:at] or None, text[at + 1 :])
+    yield InputSource(None, text)
+
+
+def _exists(source: InputSource) -> bool:
+    return source.source == STDIN or source.kind == "generated" or os.path.exists(source.source)
 
 
 def input_arrays(
@@ -100,13 +114,20 @@ def input_arrays(
     memory = memory or MemoryLimit()
     reader = _Reader(ports, seed, image or ImageOptions(), notify, memory)
     with ExitStack() as stack:
-        files = {s: stack.enter_context(open_arrays(s.source, _ACCEPTED, memory)) for s in dict.fromkeys(sources) if s.kind == "arrays"}
+        files = {s: stack.enter_context(_opened(s, memory)) for s in dict.fromkeys(sources) if s.kind == "arrays"}
         for source in sorted(sources, key=lambda s: _order(s, files)):
             for name, array in reader.read(source, files).items():
                 if name in reader.found:
                     raise InputError(f"input {name!r} is given twice, the second time by {source.source!r}")
                 reader.found[name] = array
     return reader.found
+
+
+def _opened(source: InputSource, memory: MemoryLimit) -> ArrayFile:
+    """The file of arrays; a word that is not a file was probably meant as one that generates values."""
+    if source.source.isalpha() and not os.path.exists(source.source):
+        raise ModelError(f"{source.source}: no such file, and not one of {', '.join(_GENERATED)}")
+    return open_arrays(source.source, _ACCEPTED, memory)
 
 
 def sample_inputs(

@@ -124,4 +124,4 @@ def read_labels(path: str) -> list[str]:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ModelError(f"{path}: not a readable list of labels: {error}") from None
+        raise ModelError(f"{path}: not a list of labels in UTF-8: it has the byte 0x{error.object[error.start]:02x}") from None

@@ -115,6 +115,14 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
         ),
         (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
         (["infer", MODEL], "no value is given for 'image'"),
+        (["infer", MODEL, "--seed", "two"], "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)"),
+        (["infer", MODEL, "--rtol", "two"], "invalid value for '--rtol': 'two' is not a number (see irexec infer --help)"),
+        (["infer", MODEL, "--trap-margin", "two"], "invalid value for '--trap-margin': 'two' is not a number"),
+        (["infer", MODEL, "-o"], "option '-o' requires an argument"),
+        (["inspect", "-"], "invalid value for 'MODEL': '-' stands for neither standard input nor output here, expected a path"),
+        (["convert", "-"], "invalid value for 'MODEL': '-' stands for neither"),
+        (["convert", ""], "invalid value for 'MODEL': '' is not a path"),
+        (["infer", MODEL, "-i", "random", "--tensor", "2:2"], "there is no tensor '2:2': layer 'conv0/Convolution' has 1 output\n"),
     ],
 )
 def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], message: str, capsys: Capture) -> None:

@@ -48,12 +48,14 @@ def test_several_in_one_option(text: str) -> None:
     ("text", "message"),
     [
         ("x", "'x' is not a size"),
-        ("x[1", "is not a size"),
-        ("x=", "is not of the form name"),
+        ("x[1", "is not of the form NAME"),
+        ("1,2]", "is not of the form NAME"),
+        ("[1,2", "is not of the form NAME"),
+        ("x=", "is not of the form NAME"),
         ("", "has no sizes"),
         ("x[1,b]", "'b' is not a size"),
         ("x[2..1]", "'2..1' is not a size"),
-        ("=1,2", "is not of the form name"),
+        ("=1,2", "is not of the form NAME"),
         ("x=1,,2", "'' is not a size"),
     ],
 )
