@@ -54,6 +54,8 @@ OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
 }  # fmt: skip
 
 CORNERS: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
+    "Slice of any number of axes": (18, "(float[2,3] x, int64[n] a, int64[n] b) => (y) { y = Slice(x, a, b) }", {}, [ROW, np.int64([1, 0]), np.int64([2, 2])], [[[4, 5]]]),
+    "Slice of as many axes as are named": (18, "(float[2,3] x, int64[n] a, int64[n] b) => (y) { y = Slice(x, a, b, c) }", {"c": np.int64([1])}, [ROW, np.int64([1]), np.int64([99])], [[[2, 3], [5, 6]]]),
     "Div of integers truncates": (14, "(int32[4] x) => (int32[4] y) { y = Div(x, c) }", {"c": np.int32([2, 2, -2, -2])}, [np.int32([7, -7, 7, -7])], [[3, -3, -3, 3]]),
     "Mod has the sign of the divisor": (13, "(int32[4] x) => (int32[4] y) { y = Mod(x, c) }", {"c": np.int32([3, 3, -3, -3])}, [np.int32([7, -7, 7, -7])], [[1, 2, -2, -1]]),
     "Mod with fmod has the sign of the dividend": (13, "(int32[4] x) => (int32[4] y) { y = Mod <fmod: int = 1> (x, c) }", {"c": np.int32([3, 3, -3, -3])}, [np.int32([7, -7, 7, -7])], [[1, -1, 1, -1]]),

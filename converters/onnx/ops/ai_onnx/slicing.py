@@ -7,7 +7,6 @@ import numpy as np
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
-from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
@@ -21,9 +20,17 @@ def slice_1(b: Context, x: Value, *, starts: list[int], ends: list[int], axes: l
 def slice_10(b: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None) -> Value:
     """Starts and ends are clamped to the data."""
     if steps is None:
-        counts = b.sizes(starts, "starts")
-        count = counts[0] if len(counts) == 1 else None
-        if not isinstance(count, int):
-            raise OpError(f"the number of sliced axes is not known from starts {b.fact(starts)}")
-        steps = b.constant(np.ones(count, np.int64))
+        steps = _ones(b, [part for part in (starts, ends, axes) if part is not None])
     return b.emit("Slice", x, *(part if part is None else b.convert(part, I64) for part in (starts, ends, steps, axes)))
+
+
+def _ones(b: Context, parts: list[Value]) -> Value:
+    """One for each sliced axis, of which there are as many as ``parts`` have elements.
+
+    torch.nn.EmbeddingBag slices from one offset to the next, each of which is itself a slice whose size is not known.
+    """
+    for part in parts:
+        sizes = b.sizes(part)
+        if len(sizes) == 1 and isinstance(sizes[0], int):
+            return b.constant(np.ones(sizes[0], np.int64))
+    return b.full(b.constant(1), b.shape_of(parts[0]))
