@@ -60,6 +60,26 @@ def test_weights_that_cannot_be_read_are_named_once(folder: Path, capsys: Captur
     assert stderr(capsys, "infer", MODEL, "-i", "random", "--bin", missing, code=3) == f"error: {missing}: does not exist\n"
 
 
+@pytest.mark.parametrize(
+    "command", [("inspect", "{}"), ("infer", "{}", "-i", "random"), ("convert", "{}"), ("validate", "{}"), ("ops", "--check", "{}")]
+)
+def test_a_model_that_may_not_be_read_is_no_wrong_usage(
+    command: tuple[str, ...], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes((DIGITS / "classifier.onnx").read_bytes())
+    monkeypatch.setattr(os, "access", lambda *given, **more: False)
+
+    def refuse(given: str | Path, *rest: object, **more: object) -> object:
+        if str(given) == str(path):
+            raise PermissionError(13, "Permission denied", str(given))
+        return open(given, *rest, **more)
+
+    monkeypatch.setattr("irexec.io.regular_files.open", refuse, raising=False)
+    message = stderr(capsys, *(word.format(path) for word in command), code=3)
+    assert f"{path}: cannot be read: Permission denied" in message
+
+
 def test_labels_that_are_not_text(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "labels.txt").write_bytes(b"caf\xe9\n")
     message = stderr(capsys, "infer", MODEL, "-i", "random", "--topk", "1", "--labels", tmp_path / "labels.txt", code=3)
