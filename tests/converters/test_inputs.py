@@ -92,6 +92,10 @@ _ROWS = {
         "(float[6] x) => (float y) { s = SplitToSequence (x) p = Constant <value_ints = [0, 1]> () y = SequenceAt (s, p) }",
         "the position in a sequence has 2 elements, expected 1",
     ),
+    "DFT": (
+        "(float[1,10,10,1] x) => (float y) { b = Constant <value_ints = [0, 1]> () y = DFT (x, , b) }",
+        "the axis has 2 elements, expected 1",
+    ),
     "LinearAttention 27": (
         "(float[1,2,0] q, float[1,2,0] k, float[1,2,4] v) => (float y) "
         '{ y = LinearAttention <q_num_heads = 2, kv_num_heads = 2, update_rule = "linear"> (q, k, v) }',

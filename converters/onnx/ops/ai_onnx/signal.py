@@ -25,11 +25,12 @@ def dft_20(
     b: Context, x: Value, dft_length: Value | None = None, axis: Value | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Value:  # fmt: skip
     """The axis may be known only at run time."""
-    positions = (-2,) if axis is None else b.ints_if_known(axis)
-    if positions is None:
-        position = Expression(b, b.reshape(b.convert(axis or x, I64), [1])).modulo(b.rank(x)).value
+    if axis is None:
+        position = b.constant([b.axis(-2, x)])
+    elif b.ints_if_known(axis) is not None:
+        position = b.constant([b.axis(b.integer(axis, "the axis"), x)])
     else:
-        position = b.constant([b.axis(positions[0], x)])
+        position = Expression(b, b.reshape(b.convert(axis, I64), [1])).modulo(b.rank(x)).value
     return _transform(b, x, position, dft_length, bool(inverse), bool(onesided))
 
 
