@@ -87,6 +87,25 @@ def test_ports_are_found_by_name_and_position() -> None:
         compiled.output("prob")
 
 
+def test_ports_are_keys_of_inputs_shapes_and_results() -> None:
+    compiled = irexec.compile_model(_model())
+    result = compiled({compiled.input(0): np.ones((1, 3), np.float32), compiled.input("k"): 2})
+    assert [result[port] is result[i] for i, port in enumerate(compiled.outputs)] == [True, True]
+    model = _model()
+    model.reshape({model.inputs[0]: (4, 3)})
+    assert model.inputs[0].shape == (4, 3)
+    with pytest.raises(irexec.InputError, match=r"there is no output 'k': the model has values: f32"):
+        result[compiled.input("k")]
+
+
+def test_a_profile_has_the_rows_that_there_are() -> None:
+    profile = irexec.compile_model(_model()).profile([np.ones((1, 3), np.float32), 2], runs=1)
+    with pytest.raises(irexec.InputError, match="by is 'op', expected 'step', 'layer', 'type'"):
+        profile.rows("op")
+    with pytest.raises(irexec.InputError, match="sort is 'name', expected 'time', 'macs', 'memory'"):
+        profile.rows("layer", sort="name")
+
+
 def test_a_wrong_output_name_lists_the_names() -> None:
     result = irexec.compile_model(_model())([np.ones((1, 3), np.float32), 2])
     for key, message in (("prob", "there is no output 'prob': the model has values: f32"), (7, "there is no output 7: the model has 2")):

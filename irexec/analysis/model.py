@@ -85,7 +85,7 @@ class Model(ir.Model):
         facts = infer_shapes(self, tolerant=True).facts
         return output_ports(self, facts)
 
-    def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike, *, tolerant: bool = False) -> None:
+    def reshape(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike, *, tolerant: bool = False) -> None:
         """Give Parameters new shapes and declare on every port what follows from them.
 
         Args:
@@ -110,12 +110,12 @@ class Model(ir.Model):
             raise
         declare(self, inference)
 
-    def _new_shapes(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
+    def _new_shapes(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
         inputs = self.inputs
         if not isinstance(shapes, Mapping):
             if len(inputs) != 1:
                 raise InputError(f"one shape is given, but the model has {len(inputs)} inputs: {expected(inputs)}")
-            shapes = {0: shapes}
+            return {inputs[0].node: partial_shape(inputs[0].name, shapes)}
         ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}
 
@@ -198,12 +198,14 @@ def check_model(model: object) -> None:
         raise InputError(f"{model!r:.100} is a {type(model).__name__}, expected a model as read_model gives it")
 
 
-def find_port(ports: Sequence[Port], key: str | int, kind: str = "input") -> Port:
-    """The port of a name or position; ``kind`` is what messages call it.
+def find_port(ports: Sequence[Port], key: str | int | Port, kind: str = "input") -> Port:
+    """The port of a name or position, or that of the same name; ``kind`` is what messages call it.
 
     Raises:
         InputError: there is none; the message lists what there is.
     """
+    if isinstance(key, Port):
+        key = key.name
     if isinstance(key, int) and not isinstance(key, bool):
         if -len(ports) <= key < len(ports):
             return ports[key]

@@ -22,7 +22,7 @@ def bind_inputs(ports: Sequence[Port], given: Inputs, *, allow_cast: bool = Fals
 
     Args:
         ports: the model's inputs.
-        given: a mapping by tensor name, layer name, id or position; a sequence in order; or one array
+        given: a mapping by tensor name, layer name, id, position or Port; a sequence in order; or one array
             for a model of one input. Python numbers and lists are taken as the input's type.
         allow_cast: convert arrays of another element type even where values change.
 

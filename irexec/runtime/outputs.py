@@ -23,7 +23,7 @@ class UnknownOutputError(InputError, KeyError):
 class Outputs(Mapping[str, np.ndarray]):
     """The results of one run, in the order of the model's Results, none of them left out.
 
-    It is a mapping by name; ``[]`` also takes any other name of a Result, and a position.
+    It is a mapping by name; ``[]`` also takes any other name of a Result, a position, and a Port such as ``compiled.output(0)``.
     """
 
     def __init__(self, ports: Sequence[Port], arrays: Sequence[np.ndarray]) -> None:
@@ -31,7 +31,9 @@ class Outputs(Mapping[str, np.ndarray]):
         self._arrays = list(arrays)
         self._by_name = {port.name: array for port, array in zip(ports, arrays, strict=True)}
 
-    def __getitem__(self, key: str | int) -> np.ndarray:
+    def __getitem__(self, key: str | int | Port) -> np.ndarray:
+        if isinstance(key, Port):
+            key = key.name
         if isinstance(key, int):
             if not -len(self._arrays) <= key < len(self._arrays):
                 raise UnknownOutputError(f"there is no output {key}: the model has {len(self._arrays)} ({expected(self._ports)})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from irexec.analysis.cost import Cost, Costs, has_macs
 from irexec.analysis.text_table import aligned, metric
 from irexec.compile.steps import Plan, Step
+from irexec.errors import InputError
 from irexec.html import ROWS, Column, Html, bar, display, element, sections
 from irexec.html import table as html_table
 from irexec.ir.graph import Node
@@ -148,8 +149,12 @@ class Profile:
     times: Times = field(repr=False)
 
     def rows(self, by: Grouping = "step", sort: SortKey | None = None) -> list[ProfileRow]:
-        """The rows of a grouping, sorted by time, MACs or bytes, the largest first; as they are without ``sort``."""
-        return sorted_rows({"step": self.steps, "layer": self.layers, "type": self.types}[by], sort)
+        """The rows of a grouping, sorted by time, MACs or bytes, the largest first; as they are without ``sort``.
+
+        Raises:
+            InputError: there is no such grouping or order.
+        """
+        return sorted_rows(_chosen({"step": self.steps, "layer": self.layers, "type": self.types}, by, "by"), sort)
 
     def __repr__(self) -> str:
         return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {counted(self.runs, 'run')}>"
@@ -234,13 +239,19 @@ def cost_line(cost: Cost) -> str:
 
 
 def sorted_rows(rows: Sequence[ProfileRow], sort: SortKey | None) -> list[ProfileRow]:
-    """The rows, the largest first; those without a value come last."""
+    """The rows, the largest first; those without a value come last. Raises InputError if there is no such order."""
     keys: dict[SortKey, Callable[[ProfileRow], float]] = {
         "time": lambda row: row.milliseconds or 0,
         "macs": lambda row: row.macs or 0,
         "memory": lambda row: row.bytes or 0,
     }
-    return list(rows) if sort is None else sorted(rows, key=keys[sort], reverse=True)
+    return list(rows) if sort is None else sorted(rows, key=_chosen(keys, sort, "sort"), reverse=True)
+
+
+def _chosen(choices: Mapping[Any, Any], key: str, name: str) -> Any:
+    if key not in choices:
+        raise InputError(f"{name} is {key!r}, expected {', '.join(map(repr, choices))}")
+    return choices[key]
 
 
 def describe_profile(plan: Plan, times: Times, costs: Costs) -> Profile:
