@@ -282,6 +282,11 @@ _MORE = [
 _COEFFICIENTS = f32(12).tolist()
 
 
+def _vectors(kernel: str, offset: float = 0.0) -> dict[str, Any]:
+    """Six support vectors of four features."""
+    return {"support_vectors": (f32(24, seed=2) + offset).tolist(), "kernel_type": kernel, "kernel_params": [0.3, 0.1, 3.0]}
+
+
 def _trees(kind: str, ids: list[int], *, mode: str = "BRANCH_LEQ", low: float = -1.0) -> dict[str, Any]:
     """Three trees of two levels; each leaf has one weight, the trees are for ``ids`` in turn."""
     nodes = [(tree, node) for tree in range(3) for node in range(7)]
@@ -325,6 +330,22 @@ _LEARNING = [
         classlabels_ints=[0, 1], post_transform="LOGISTIC"),
     row("LinearClassifier", f32(5, 4), domain=ML, id="one score as it is", outputs=(True, True), coefficients=_COEFFICIENTS[:4],
         intercepts=[0.1], classlabels_ints=[0, 1]),
+    *[row("SVMRegressor", f32(5, 4), domain=ML, id=kernel, **_vectors(kernel), coefficients=f32(6).tolist(), n_supports=6, rho=[0.3])
+      for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")],
+    row("SVMRegressor", f32(5, 4) + 1000, domain=ML, id="far from 0", **_vectors("RBF", 1000), coefficients=f32(6).tolist(), n_supports=6,
+        rho=[0.3], tolerance=1e-3),
+    row("SVMRegressor", f32(5, 4), domain=ML, id="one class", **_vectors("RBF"), coefficients=f32(6).tolist(), n_supports=6, rho=[-0.1],
+        one_class=1),
+    row("SVMRegressor", f32(5, 4), domain=ML, id="no vectors", kernel_params=[0.0, 0.0, 0.0], coefficients=f32(4).tolist(), rho=[0.3], post_transform="LOGISTIC"),
+    *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"three classes, {kernel}, {transform}", outputs=(True, True), **_vectors(kernel),
+          coefficients=f32(12, seed=3).tolist(), vectors_per_class=[1, 3, 2], rho=[0.1, -0.2, 0.3], classlabels_ints=[4, 7, 9], post_transform=transform)
+      for kernel, transform in (("LINEAR", "NONE"), ("POLY", "SOFTMAX"), ("RBF", "LOGISTIC"), ("SIGMOID", "SOFTMAX_ZERO"))],
+    *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"two classes, {transform}", outputs=(True, True), **_vectors("LINEAR"),
+          coefficients=f32(6, seed=3).tolist(), vectors_per_class=[4, 2], rho=[0.1], classlabels_strings=["a", "b"], post_transform=transform)
+      for transform in ("NONE", "LOGISTIC", "SOFTMAX")],
+    *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"two classes, coefficients of one sign, rho {rho}", outputs=(True, True),
+          **_vectors("RBF"), coefficients=f32(6, low=0.1).tolist(), vectors_per_class=[4, 2], rho=[rho], classlabels_ints=[4, 7])
+      for rho in (-1.0, -0.5)],
     row("Scaler", f32(3, 4), domain=ML, offset=[0.1, 0.2, 0.3, 0.4], scale=[1.0, 2.0, 3.0, 4.0]),
     row("Scaler", ints("int64", 3, 4, low=0, high=9), domain=ML, id="integers", offset=[0.5], scale=[2.0]),
     *[row("Normalizer", np.array([[1, -3, 2], [0, 0, 0]], np.float32), domain=ML, id=norm, norm=norm) for norm in ("MAX", "L1", "L2")],

@@ -1,0 +1,153 @@
+"""ai.onnx.ml: support vector machines.
+
+Source: ONNX-ML, and ONNX Runtime ``svmclassifier.cc`` and ``svmregressor.cc`` for what it leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated
+
+import numpy as np
+
+from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
+from converters.onnx.algorithms.expression import Expression
+from converters.onnx.context import Context
+from converters.onnx.registry import AI_ONNX_ML, translates
+from irexec.dtypes.elements import F32
+from irexec.errors import ConversionError, OpError
+from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The similarity of samples to support vectors.
+
+    Attributes:
+        type: LINEAR, POLY, RBF or SIGMOID.
+        vectors: (vectors, features).
+        gamma, offset, degree: its parameters.
+    """
+
+    type: str
+    vectors: np.ndarray
+    gamma: float
+    offset: float
+    degree: float
+
+    def of(self, b: Context, x: Value) -> Value:
+        """(rows, vectors) for ``x``, (rows, features)."""
+        if self.type == "LINEAR":
+            return _product(b, x, self.vectors.T)
+        if self.type == "RBF":
+            return self._radial(b, x)
+        scaled = Expression(b, _product(b, x, self.vectors.T)) * self.gamma + self.offset
+        return b.emit("Tanh", scaled.value) if self.type == "SIGMOID" else (scaled**self.degree).value
+
+    def _radial(self, b: Context, x: Value) -> Value:
+        """The squared distance is that of vectors around their mean: without it, large offsets would cancel out inexactly."""
+        center = self.vectors.mean(0, keepdims=True)
+        vectors = self.vectors - center
+        moved = Expression(b, x) - Expression(b, b.constant(center))
+        products = Expression(b, _product(b, moved.value, vectors.T))
+        of_rows = Expression(b, b.emit("ReduceSum", (moved * moved).value, [1], keep_dims=True))
+        of_vectors = Expression(b, b.constant((vectors**2).sum(1)[None]))
+        distance = b.emit("Relu", (of_rows + of_vectors - products * 2).value)
+        return (Expression(b, distance) * -self.gamma).exp().value
+
+
+def _kernel(type: str, parameters: list[float] | None, vectors: list[float], count: int) -> _Kernel:
+    if type not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        raise OpError(f"kernel_type is {type!r}, expected LINEAR, POLY, RBF or SIGMOID")
+    if len(parameters or []) != 3 and (parameters or type != "LINEAR"):
+        raise OpError(f"kernel_params has {len(parameters or [])} values, expected gamma, coef0 and degree")
+    if count < 1 or not vectors or len(vectors) % count:
+        raise OpError(f"support_vectors has {len(vectors)} values, which are not {count} vectors")
+    gamma, offset, degree = parameters or (0.0, 0.0, 0.0)
+    return _Kernel(type, np.array(vectors, np.float32).reshape(count, -1), gamma, offset, degree)
+
+
+def _product(b: Context, x: Value, matrix: np.ndarray) -> Value:
+    return b.emit("MatMul", x, b.constant(np.ascontiguousarray(matrix, np.float32)), transpose_a=False, transpose_b=False)
+
+
+@translates("SVMRegressor", domain=AI_ONNX_ML)
+def svm_regressor(
+    b: Context, x: Annotated[Value, Rank(2)], *, coefficients: list[float], kernel_params: list[float] | None = None,
+    kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0, post_transform: str = "NONE", rho: list[float],
+    support_vectors: list[float] | None = None,
+) -> Value:  # fmt: skip
+    """One score per row; 1 or -1 for one class. ONNX Runtime ignores ``post_transform``."""
+    wide = b.convert(x, F32)
+    weights = np.array(coefficients, np.float32).reshape(-1, 1)
+    if n_supports:
+        if len(weights) != n_supports:
+            raise OpError(f"{len(weights)} coefficients do not fit {n_supports} support vectors")
+        wide = _kernel(kernel_type, kernel_params, support_vectors or [], n_supports).of(b, wide)
+    if len(rho) < 1:
+        raise OpError("rho is empty")
+    score = Expression(b, _product(b, wide, weights)) + rho[0]
+    if not one_class:
+        return score.value
+    return (Expression(b, b.convert((score > 0).value, F32)) * 2 - 1).value
+
+
+@translates("SVMClassifier", domain=AI_ONNX_ML)
+def svm_classifier(
+    b: Context, x: Annotated[Value, Rank(2)], *, classlabels_ints: list[int] | None = None, classlabels_strings: list[str] | None = None,
+    coefficients: list[float], kernel_params: list[float] | None = None, kernel_type: str = "LINEAR", post_transform: str = "NONE",
+    prob_a: list[float] | None = None, prob_b: list[float] | None = None, rho: list[float], support_vectors: list[float] | None = None,
+    vectors_per_class: list[int] | None = None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The label with the most votes of the pairs of classes, and the score of each pair; of two classes a score for each."""
+    if prob_a or prob_b:
+        text = "probabilities (prob_a) come from an iteration that cannot be converted; SVC(probability=False) has none"
+        raise ConversionError(text, unsupported=True)
+    counts = vectors_per_class or []
+    pairs = list(combinations(range(len(counts)), 2))
+    if not pairs:
+        raise ConversionError("a classifier without support vectors of two or more classes cannot be converted", unsupported=True)
+    if len(rho) != len(pairs):
+        raise OpError(f"rho has {len(rho)} values, expected {len(pairs)} for {len(counts)} classes")
+    if len(classlabels_strings or classlabels_ints or []) != len(counts):
+        raise OpError(f"the number of labels is not that of the {len(counts)} classes with vectors")
+    kernel = _kernel(kernel_type, kernel_params, support_vectors or [], sum(counts)).of(b, b.convert(x, F32))
+    scores = Expression(b, _product(b, kernel, _of_pairs(coefficients, counts, pairs)))
+    scores = scores + Expression(b, b.constant(np.array([rho], np.float32)))
+    label = labels_at(b, best_class(b, _votes(b, scores, len(counts), pairs)), classlabels_ints, classlabels_strings)
+    return label, _of_two(b, scores, post_transform) if len(counts) == 2 else post_transformed(b, scores.value, post_transform)
+
+
+def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[int, int]]) -> np.ndarray:
+    """The weight of each vector in the score of each pair, (vectors, pairs).
+
+    The vectors of a class have one row of coefficients for each other class, in the order of the classes.
+    """
+    ends = np.cumsum(counts)
+    if min(counts) < 0 or len(coefficients) != (len(counts) - 1) * ends[-1]:
+        raise OpError(f"{len(coefficients)} coefficients do not fit vectors_per_class {counts}")
+    given = np.array(coefficients, np.float32).reshape(len(counts) - 1, -1)
+    weights = np.zeros((given.shape[1], len(pairs)), np.float32)
+    for k, (i, j) in enumerate(pairs):
+        for of, row in ((i, j - 1), (j, i)):
+            own = slice(ends[of] - counts[of], ends[of])
+            weights[own, k] = given[row, own]
+    return weights
+
+
+def _votes(b: Context, scores: Expression, classes: int, pairs: list[tuple[int, int]]) -> Value:
+    """How many pairs each class wins, (rows, classes): the first of a pair with a positive score, else the second."""
+    first, second = (np.eye(classes, dtype=np.float32)[[pair[side] for pair in pairs]] for side in (0, 1))
+    won = b.convert((scores > 0).value, F32)
+    return b.emit("Add", _product(b, won, first - second), b.constant(second.sum(0, keepdims=True)))
+
+
+def _of_two(b: Context, score: Expression, post_transform: str) -> Value:
+    """The scores of two classes from that of their pair, as ONNX Runtime has them."""
+    if post_transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
+        raise ConversionError(f"{post_transform} of two classes cannot be converted", unsupported=True)
+    first = 1 - score if post_transform == "SOFTMAX" else -score
+    both = b.emit("Concat", first.value, score.value, axis=1)
+    return b.emit("Sigmoid", both) if post_transform == "LOGISTIC" else both
