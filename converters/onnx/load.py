@@ -15,6 +15,7 @@ from converters.onnx.functions import inlined
 from converters.onnx.graphs import UsedNames, domain_of, every_graph, every_node, opsets_of
 from converters.onnx.names import check_written_names, every_name
 from converters.onnx.objections import WithoutValueError
+from converters.onnx.reasons import because
 from converters.onnx.registry import Translation, find
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
@@ -163,9 +164,10 @@ def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
 
 
 def unsupported(model: onnx.ModelProto) -> list[str]:
-    """Every node without a translator, also in subgraphs."""
+    """Every node without a translator, also in subgraphs, with the reason where there is one to give."""
     opsets = opsets_of(model)
-    return [describe(node, opsets) for node in every_node(model.graph) if translation_of(node, opsets) is None]
+    missing = (node for node in every_node(model.graph) if translation_of(node, opsets) is None)
+    return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in missing]
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], taken: Mapping[str, str], opsets: Mapping[str, int], used: UsedNames) -> list[onnx.NodeProto]:

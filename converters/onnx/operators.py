@@ -12,6 +12,7 @@ from onnx import defs
 from converters.onnx.graphs import domain_of, every_node, opsets_of
 from converters.onnx.load import translation_of
 from converters.onnx.locations import location
+from converters.onnx.reasons import because
 from converters.onnx.registry import first_opset, operators
 from irexec.ir import onnx_codes as codes
 from irexec.ir.findings import Finding
@@ -33,7 +34,7 @@ def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
     if since is not None and opset is not None and opset < since:
         return codes.OPERATOR_VERSION, f"{shown}.{operator} exists since opset {since}, the model imports opset {opset}"
     if since is not None:
-        return codes.UNSUPPORTED_OPERATOR, f"{shown}.{operator} of opset {opset} cannot be converted"
+        return codes.UNSUPPORTED_OPERATOR, f"{shown}.{operator} of opset {opset} cannot be converted{because(domain, operator)}"
     known = _operators()
     if domain not in known:
         return codes.UNKNOWN_OPERATOR, f"the domain {shown!r} of operator {operator!r} is not known"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
@@ -177,6 +178,31 @@ def test_training_that_gives_more_than_one_output_is_refused() -> None:
     with pytest.raises(irexec.ConversionError, match="its output 1 cannot be converted") as caught:
         converters.convert(model_of(graph, 7, s=f32(1, 1)))
     assert caught.value.unsupported
+
+
+_MACHINE = "coefficients = [1.0, -1.0], rho = [0.5], support_vectors = [1.0, 2.0], vectors_per_class = [1, 1], classlabels_ints = [0, 1]"
+
+
+def _svc(attributes: str) -> str:
+    return f"(float[2,1] x) => (int64[2] y, float[2,2] z) {{ [svc] y, z = ai.onnx.ml.SVMClassifier <{attributes}> (x) }}"
+
+
+REFUSED = {
+    "maps": ("(float[2,3] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2, 3]> (x) }", r"node 'zip' .*: its output is a sequence of maps, .*zipmap=False"),
+    "texts": ("(string[2] x) => (string[2] y) { [up] y = StringNormalizer (x) }", r"node 'up' .*: it computes texts"),
+    "probabilities of a support vector machine": (_svc(f"{_MACHINE}, prob_a = [1.0], prob_b = [0.5]"), r"node 'svc' .*: probabilities \(prob_a\)"),
+    "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
+    "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
+    "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: 1 coefficients do not fit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusal_gives_the_node_and_the_reason(name: str) -> None:
+    graph, expected = REFUSED[name]
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {graph}')
+    with pytest.raises(irexec.ConversionError, match=expected):
+        converters.convert(model)
 
 
 def test_cumulative_product_along_an_axis_from_an_input() -> None:
