@@ -14,6 +14,7 @@ from irexec.cli.explain import explanation
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
+from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
@@ -43,11 +44,11 @@ _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
     help="A table; or what programs read: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
 )  # fmt: skip
-@click.option("--json", "form", flag_value="json", help="Same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--explain", "explains", is_flag=True, help="Below the table, explain each code that was found.")
 def validate(
     models: tuple[str, ...], bin_path: str | None, mmap: bool, weights: bool, portability: bool, release: str | None,
-    shapes: tuple[ShapeOptions, ...], ignored: tuple[str, ...], form: str, explains: bool,
+    shapes: tuple[ShapeOptions, ...], ignored: tuple[str, ...], form: str, as_json: bool, explains: bool,
 ) -> int:  # fmt: skip
     """Check each MODEL: every port, attribute, edge and weight range.
 
@@ -61,8 +62,7 @@ def validate(
 
     Exit code 1 if any error or warning is found that is not ignored, 3 if a file cannot be read at all, else 0.
     """
-    if explains and form != "table":
-        raise click.UsageError(f"--explain is for the table, not for --format {form}")
+    form = _form(form, as_json, explains)
     files = find_files(models)
     options: dict[str, Any] = {
         "mmap": mmap,
@@ -90,6 +90,16 @@ def validate(
     if explains:
         _explain(found)
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
+
+
+def _form(form: str, as_json: bool, explains: bool) -> str:
+    """The format that two options say."""
+    if as_json and form != "json" and is_given("form"):
+        raise click.UsageError(f"--format {form} and --json both say what is printed")
+    form = "json" if as_json else form
+    if explains and form != "table":
+        raise click.UsageError(f"--explain is for the table, not for --format {form}")
+    return form
 
 
 def _many(files: Sequence[str], options: dict[str, Any]) -> list[Report]:

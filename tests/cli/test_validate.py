@@ -77,6 +77,9 @@ def test_codes_are_ignored(capsys: Capture) -> None:
         (["--ignore", "IR999", DIGITS / "damaged.xml"], "there is no finding code 'IR999'"),
         (["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"], "--bin is for a single model"),
         ([], "MODEL..."),
+        (["--json", "--format", "sarif", DIGITS / "damaged.xml"], "--format sarif and --json both say what is printed"),
+        (["--format", "table", "--json", DIGITS / "damaged.xml"], "--format table and --json both say what is printed"),
+        (["--json", "--explain", DIGITS / "damaged.xml"], "--explain is for the table, not for --format json"),
         ([ROOT / "tests" / "data" / "onnx"], "contains no .xml"),
     ],
 )
