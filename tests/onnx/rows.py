@@ -277,6 +277,8 @@ _MORE = [
     row("GatherND", f32(2, 3, 4), i64(1, 2, 0, 1).reshape(2, 2)),
     row("Unique", np.array([2, 1, 1, 3, 2], np.float32), outputs=(True, True, True)),
     row("Pad", f32(2, 3), Fixed(i64(1, 0, 0, 2)), Fixed(np.array([0.5], np.float32))),
+    row("Pad", f32(3, 4), i64(-1, 2, 2, -1), domain="", id="wrap what negative pads leave", mode="wrap"),
+    row("Pad", f32(3, 4), Fixed(i64(-1, -2, 3, 3)), domain="", id="wrap several times what negative pads leave", mode="wrap"),
     row("GridSample", f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1.3, high=1.3), padding_mode="border"),
 ]
 _COEFFICIENTS = f32(12).tolist()

@@ -81,15 +81,20 @@ def _is_reflected_twice(b: Context, x: Value, pads: list[tuple[int, ...] | None]
 
 
 def _indexed(b: Context, x: Value, begins: Value, ends: Value, mode: str) -> Value:
-    """Padding as a Gather along each axis, with the indices of periodic data."""
+    """Padding as a Gather along each axis, with the indices of periodic data.
+
+    What a negative pad removes does not come back on the other side. ONNX does not say so; ONNX Runtime does it.
+    """
     for axis in range(b.rank(x)):
         begin, end = (Expression(b, b.emit("Gather", amounts, b.constant(axis), b.constant(0))) for amounts in (begins, ends))
         if b.ints_if_known(begin.value) == b.ints_if_known(end.value) == (0,):
             continue
-        size = Expression(b, b.size(x, axis))
+        removed = begin.minimum(0)
+        size = Expression(b, b.size(x, axis)) + removed + end.minimum(0)
         period = size if mode == "wrap" else ((size - 1) * 2).maximum(1)
-        position = arange(b, -begin, size + end, I64).modulo(period)
+        position = arange(b, -begin.maximum(0), size + end.maximum(0), I64).modulo(period)
         if mode == "reflect":
             position = position.minimum(period - position)
+        position = position - removed
         x = b.emit("Gather", x, position.value, b.constant(axis))
     return x
