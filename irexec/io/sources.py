@@ -82,7 +82,7 @@ def weights_of(weights: WeightsSource, beside: Path | None, *, mapped: bool) -> 
     path = _path(weights, "the weights")
     found = Weights(path, mapped=mapped)
     if found.defect is not None:
-        raise ModelError(f"{path}: {found.defect.removeprefix(path.name).lstrip()}")
+        raise ModelError(f"{path}: cannot be read: {found.defect}")
     return found
 
 

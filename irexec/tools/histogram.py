@@ -123,8 +123,7 @@ def find_constant(model: Graph, name: str) -> Node:
                 return node
             others.append(node)
     if others:
-        kind = f"a layer of type {others[0].type}"
-        raise InputError(f"{name!r} is {kind}, not a Constant: irexec infer --tensor NAME --histogram shows what it computes")
+        raise InputError(f"{name!r} is a {others[0].type}, not a Constant: irexec infer --tensor NAME --histogram shows what it computes")
     raise InputError(f"there is no constant {name!r}; irexec inspect --weights lists those that there are")
 
 

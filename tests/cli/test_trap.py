@@ -90,7 +90,7 @@ def test_wrong_usage(arguments: list[str], message: str, capsys: Capture) -> Non
     [
         (["--depth", "2"], "--depth is for --tree, which is not given"),
         (["--bins", "3"], "--bins is for --histogram, which is not given"),
-        (["--histogram", "relu1"], "'relu1' is a layer of type Relu, not a Constant: irexec infer --tensor"),
+        (["--histogram", "relu1"], "'relu1' is a Relu, not a Constant: irexec infer --tensor"),
         (["--histogram", "w"], "there is no constant 'w'"),
         (["--cost", "--shape", "1,3,8,8"], "the model does not take --shape [1,3,8,8]"),
     ],

@@ -1,4 +1,4 @@
-"""Paths of files that are read: those with ``=``, files without a byte, and weights and labels that cannot be read."""
+"""Paths of files that are read: those with ``=``, files without a byte, models that may not be read, and labels that are not text."""
 
 from __future__ import annotations
 
@@ -53,11 +53,6 @@ def test_a_file_without_a_byte_is_said_to_be_empty(name: str, tmp_path: Path, ca
     message = stderr(capsys, "infer", MODEL, "-i", tmp_path / name, code=3)
     assert "is empty" in message
     assert "b''" not in message
-
-
-def test_weights_that_cannot_be_read_are_named_once(folder: Path, capsys: Capture) -> None:
-    missing = os.path.join("day=1", "none.bin")
-    assert stderr(capsys, "infer", MODEL, "-i", "random", "--bin", missing, code=3) == f"error: {missing}: does not exist\n"
 
 
 @pytest.mark.parametrize(
