@@ -29,13 +29,32 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     if len(model.functions):
         _check_size(model, where)
         try:
-            model = inliner.inline_local_functions(model)
+            model = inliner.inline_local_functions(_of_one_opset(model))
         except Exception as error:
             # The inliner is C++ and raises classes of its own, which have no common base but Exception.
             raise ConversionError(f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}") from None
     for operator in sorted(_untranslated(model)):
         model = _expanded(model, operator, where)
     return model
+
+
+def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its functions of another opset as functions of its own, where that makes no difference to any of their nodes.
+
+    sklearn-onnx writes such functions, and the inliner leaves them out.
+    """
+    opsets = opsets_of(model)
+    if all(opsets.get(domain_of(item), item.version) == item.version for function in model.functions for item in function.opset_import):
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for function in changed.functions:
+        nodes = [(domain_of(node), node.op_type) for node in every_node(function)]
+        for item in function.opset_import:
+            domain, version = domain_of(item), opsets.get(domain_of(item), item.version)
+            if all(find(type, domain, item.version) is find(type, domain, version) for own, type in nodes if own == domain):
+                item.version = version
+    return changed
 
 
 def _check_size(model: onnx.ModelProto, where: str) -> None:

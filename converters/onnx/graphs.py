@@ -13,8 +13,8 @@ from irexec.errors import ConversionError
 _ALIASES = {"ai.onnx": ""}
 
 
-def domain_of(node: onnx.NodeProto | onnx.FunctionProto) -> str:
-    """The domain of a node or function, "" for ai.onnx."""
+def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
+    """The domain of a node, function or opset, "" for ai.onnx."""
     return _ALIASES.get(node.domain, node.domain)
 
 

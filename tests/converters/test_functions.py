@@ -65,3 +65,11 @@ def test_the_model_is_not_changed() -> None:
     before = model.SerializeToString()
     converters.convert(model)
     assert model.SerializeToString() == before
+
+
+def test_a_function_of_another_opset_is_inlined() -> None:
+    """sklearn-onnx writes KNNImputer as functions of an older opset than that of the model."""
+    text = """<ir_version: 9, opset_import: ["": 18, "local": 1]> g (float[2] x) => (float[2] y) { y = local.twice (x) }
+    <domain: "local", opset_import: ["": 17]> twice (u) => (v) { v = Add (u, u) }"""
+    model = converters.convert(parser.parse_model(text))
+    assert [node.type for node in model.nodes] == ["Parameter", "Add", "Result"]
