@@ -92,6 +92,14 @@ _ROWS = {
         "(float[6] x) => (float y) { s = SplitToSequence (x) p = Constant <value_ints = [0, 1]> () y = SequenceAt (s, p) }",
         "the position in a sequence has 2 elements, expected 1",
     ),
+    "Col2Im": (
+        f"(float[1,4,4] x, int64[{_SIDE}] i, int64[2] k) => (float y) {{ y = Col2Im (x, i, k) }}",
+        f"the number of axes in image_shape would be {_SIDE}, expected 0 to 10000",
+    ),
+    "Slice": (
+        f"(float[1,4,4] x, int64[{_SIDE}] i) => (float y) {{ y = Slice (x, i, i) }}",
+        f"the number of sliced axes would be {_SIDE}, expected 0 to 10000",
+    ),
     "DFT": (
         "(float[1,10,10,1] x) => (float y) { b = Constant <value_ints = [0, 1]> () y = DFT (x, , b) }",
         "the axis has 2 elements, expected 1",

@@ -7,6 +7,7 @@ from functools import reduce
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.windows import broadcast_to_axes
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
@@ -21,6 +22,7 @@ def col2im(
     axes = b.sizes(image_shape, "image_shape")[0]
     if not isinstance(axes, int) or axes < 1:
         raise OpError("the number of axes in image_shape is not known")
+    check_unrolled(axes, "the number of axes in image_shape")
     strides, dilations = broadcast_to_axes(strides, axes, 1, "strides"), broadcast_to_axes(dilations, axes, 1, "dilations")
     pads = broadcast_to_axes(pads, 2 * axes, 0, "pads")
     if axes != 2:

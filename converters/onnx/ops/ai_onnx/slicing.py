@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.context import Context
+from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.ir.graph import Value
@@ -32,5 +33,6 @@ def _ones(b: Context, parts: list[Value]) -> Value:
     for part in parts:
         sizes = b.sizes(part)
         if len(sizes) == 1 and isinstance(sizes[0], int):
+            check_unrolled(sizes[0], "the number of sliced axes")
             return b.constant(np.ones(sizes[0], np.int64))
     return b.full(b.constant(1), b.shape_of(parts[0]))
