@@ -67,7 +67,8 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     converted, found = _translated(inlined, folder, inputs or {}, is_checked=reason is None)
     findings += found
     findings += checker_findings(model, reason, findings)
-    if converted is None and all(finding.severity != "error" for finding in findings):
+    # Contradictions, ON2.., do not keep a model from being converted.
+    if converted is None and all(finding.severity != "error" or finding.code.startswith("ON2") for finding in findings):
         # What only functions that are inlined lead to is seen at no node of the file.
         findings += _refusal(source, inputs or {})
     return Examination(None if converted is None else with_path(converted, source, inlined), tuple(_sorted(findings)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import AttributeProto
 
-from converters.onnx.graphs import domain_of, every_node, subgraphs
+from converters.onnx.graphs import domain_of, every_node, graphs_in, subgraphs
 from irexec.errors import ConversionError
 from irexec.ir.order import sort_by_producers
 
@@ -93,10 +93,11 @@ def _of_nodes(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Identity, Inlined
 def _of_attribute(attribute: AttributeProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
     if attribute.ref_attr_name:
         return InlinedSize(attributes=Counter([attribute.ref_attr_name]))
-    if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+    graphs = graphs_in(attribute)
+    if not graphs:
         return InlinedSize(bytes=attribute.ByteSize())
     total = InlinedSize()
-    for graph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
+    for graph in graphs:
         total.add(_of_nodes(graph.node, sizes))
         total.bytes += sum(tensor.ByteSize() for tensor in graph.initializer)
     return total

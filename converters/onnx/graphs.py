@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 import onnx
 from onnx import AttributeProto
@@ -27,7 +27,13 @@ def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs among the attributes of a node."""
     for attribute in node.attribute:
-        yield from [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
+        yield from graphs_in(attribute)
+
+
+def graphs_in(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
+    """The graphs in an attribute; its type is not in files of ONNX IR version 1."""
+    is_graph = attribute.type == AttributeProto.GRAPH or (attribute.type == AttributeProto.UNDEFINED and attribute.HasField("g"))
+    return [attribute.g] if is_graph else attribute.graphs
 
 
 def every_graph(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:

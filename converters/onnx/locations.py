@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx
-from onnx import AttributeProto
 
-from converters.onnx.graphs import domain_of, every_graph
+from converters.onnx.graphs import domain_of, every_graph, graphs_in
 from irexec.ir.code_table import CODES
 from irexec.ir.findings import Finding
 
@@ -64,7 +63,7 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[tuple[str, Graphs]]:
             (f"{path}{_name(node)}/{attribute.name}{f'[{i}]' if attribute.graphs else ''}/", subgraph)
             for node in graph.node
             for attribute in node.attribute
-            for i, subgraph in enumerate(attribute.graphs or ([attribute.g] if attribute.type == AttributeProto.GRAPH else []))
+            for i, subgraph in enumerate(graphs_in(attribute))
         ]
         waiting[:0] = inner
 

@@ -285,3 +285,17 @@ def test_what_the_findings_of_nodes_do_not_explain_is_what_the_conversion_says()
     call = 'agraph (float[2] x) => (float[2] y) { y = local.Odd (x) } <domain: "local", opset_import: ["" : 20]> Odd (x) => (y, y) { y = Relu (x) }'
     examination = examine(parsed(call))
     assert examination.model is not None or [f.severity for f in examination.findings].count("error") == 1
+
+
+def _without_types_of_attributes(model: onnx.ModelProto) -> None:
+    for attribute in model.graph.node[0].attribute:
+        attribute.ClearField("type")
+
+
+def test_bodies_are_looked_into_where_attributes_have_no_type() -> None:
+    """As in files of ONNX IR version 1; what keeps the body from being converted is said beside a contradiction."""
+    model = parsed(BODY.format("a = Add (x, absent)"))
+    _without_types_of_attributes(model)
+    found = examine(model)
+    assert [f.layer_name for f in found.findings if f.code == "ON003"] == ["choice/then_branch/a"]
+    assert found.model is None

@@ -41,7 +41,10 @@ def _smaller(message: Any) -> Iterator[Any]:
                 others = _smaller(item) if is_message else _values(item)
                 yield from (_with(message, field.name, [*items[:i], other, *items[i + 1 :]]) for other in others)
         else:
-            yield from (_with(message, field.name, other) for other in (_smaller(value) if is_message else _values(value)))
+            others = _smaller(value) if is_message else _values(value)
+            # A closed enumeration, such as Version of proto2, takes none but its own numbers.
+            numbers = None if field.enum_type is None else field.enum_type.values_by_number
+            yield from (_with(message, field.name, other) for other in others if numbers is None or other in numbers)
 
 
 def _values(value: Any) -> Iterator[Any]:
