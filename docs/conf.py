@@ -28,7 +28,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-# Attributes are no targets of links: many classes have some called "bytes" or "type", which annotations would lead to.
+# Attributes are not targets of links: many classes have some called "bytes" or "type", which annotations would lead to.
 napoleon_use_ivar = True
 
 html_theme = "furo"

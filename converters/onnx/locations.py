@@ -38,7 +38,7 @@ class Location:
 
 
 def at_value(code: str, path: str, name: str, kind: str, message: str) -> Finding:
-    """A finding at a value of the graph of that path, which is no node's: an initializer, an input, ..."""
+    """A finding at a value of the graph of that path, which is not a node's: an initializer, an input, ..."""
     return Finding(code, CODES[code].severity, None, f"{path}{name}", kind, None, None, message)
 
 

@@ -193,7 +193,7 @@ class Scope:
             facts = [self.builder.fact(value) if isinstance(value, Value) else None for value in inputs]
             check_types(node.op_type, domain_of(node), facts)
             translation.check_ranks(facts)
-            # Values of the model may be NaN or out of range, which is no concern of the user's of the converter.
+            # Values of the model may be NaN or out of range, which does not concern the user of the converter.
             with np.errstate(all="ignore"):
                 result = translation.function(context, *inputs, **_attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:

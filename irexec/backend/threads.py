@@ -34,7 +34,7 @@ def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return min(usable_cores(root), MAX_THREADS)
-    # Only what int() reads as decimal digits; "1_0" or "٣" are no such thing to a reader of the variable.
+    # Only what int() reads as decimal digits; "1_0" or "٣" are not decimal digits to a reader of the variable.
     if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MAX_THREADS):
         raise InputError(f"{VARIABLE} is {text!r}, expected a whole number from 1 to {MAX_THREADS}")
     return int(text)

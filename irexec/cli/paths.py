@@ -11,7 +11,7 @@ class FilePath(click.Path):
     """A path as text. The empty one is refused: for Python it is the current folder, for whoever gives it a variable that is not set.
     So is ``-`` unless ``allow_dash``: whoever pipes a model into a command would be told that there is no such file.
 
-    Whether the file can be read is left to what reads it: that it cannot is no wrong usage, and has an exit code of its own.
+    Whether the file can be read is left to what reads it: a file that cannot be read has an exit code of its own.
     """
 
     def __init__(self, *, allow_dash: bool = False) -> None:

@@ -30,7 +30,7 @@ def ordered(shape: Sequence[int], order: Order | None, make: Callable[[tuple[int
 def probe(shape: Sequence[int], order: Order | None) -> np.ndarray | None:
     """An array of small elements of that shape and order, to see what is a view of it; None for one that is too large to be made.
 
-    What is no view is a copy of it, for which there must be memory, too.
+    What is not a view is a copy of it, for which there must be memory, too.
     """
     if math.prod(shape) > _PROBED:
         return None

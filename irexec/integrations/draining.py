@@ -54,7 +54,7 @@ def draining_server(app: Any, **options: Any) -> Any:
 
     closing = ClosingConnections(app)
 
-    class Server(uvicorn.Server):  # type: ignore[misc]
+    class Server(uvicorn.Server):  # type: ignore[misc]  # uvicorn is an extra, which mypy does not see
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
@@ -109,18 +109,15 @@ class RefusedCalls:
         from grpc import StatusCode, aio, unary_unary_rpc_method_handler
 
         self._is_ending, self._calls = False, 0
-        self.interceptor: Any
+        calls = self
 
         async def refuse(request: Any, context: Any) -> None:
             await context.abort(StatusCode.UNAVAILABLE, "the server ends")
 
-        async def intercepted(continuation: Any, details: Any) -> Any:
-            self._calls += 1
-            return unary_unary_rpc_method_handler(refuse) if self._is_ending else await continuation(details)
-
-        class Interceptor(aio.ServerInterceptor):  # type: ignore[misc]
+        class Interceptor(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
             async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
-                return await intercepted(continuation, handler_call_details)
+                calls._calls += 1
+                return unary_unary_rpc_method_handler(refuse) if calls._is_ending else await continuation(handler_call_details)
 
         self.interceptor = Interceptor()
 

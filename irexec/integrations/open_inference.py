@@ -221,7 +221,7 @@ def _dataplane_class() -> Any:
     from kserve.errors import InvalidInput
     from kserve.protocol.dataplane import DataPlane
 
-    class Refusing(DataPlane):  # type: ignore[misc]
+    class Refusing(DataPlane):  # type: ignore[misc]  # kserve is an extra, which mypy does not see
         """Whatever goes wrong while a request is decoded is wrong with the request."""
 
         def decode(self, body: Any, headers: Any, *args: Any, model_name: str = "", **options: Any) -> Any:
@@ -243,7 +243,7 @@ def _model_class() -> Any:
     from kserve import InferOutput, InferRequest, InferResponse, Model
     from kserve.errors import InvalidInput, ModelNotReady
 
-    class Served(Model):  # type: ignore[misc]
+    class Served(Model):  # type: ignore[misc]  # as above
         """A model as the SDK calls it."""
 
         def __init__(self, model: ServedModel, batcher: Batcher) -> None:

@@ -174,7 +174,7 @@ def _try(address: str) -> None:
 
     Raises:
         OSError: nothing answers there.
-        InputError: it is no address.
+        InputError: it is not an address.
     """
     if address == "auto":
         return

@@ -63,7 +63,7 @@ class Agreement(Record):
     Attributes:
         name: the tensor.
         agrees: whether it is within the tolerance. Integers, booleans and texts have to be equal, integers within ``atol``.
-        largest: the largest absolute difference, NaN if only NaN differ; None where the shapes differ or the values are no numbers.
+        largest: the largest absolute difference, NaN if only NaN differ; None where the shapes differ or the values are not numbers.
         message: what differs; "" where nothing does.
         relative: the largest difference divided by the largest magnitude of the reference.
         cosine: of the angle between both tensors; None where one of them is 0.

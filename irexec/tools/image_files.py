@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import struct
 import warnings
 import zlib
@@ -105,11 +104,14 @@ def _read(
         _check_memory(path, image.size, size, channels, memory)
         return image.convert(MODES[channels])
     with ExitStack() as stack:
-        with _damage(pillow, path, content, notify):
+        with _damage(pillow, path, notify):
             file = stack.enter_context(open_regular(path) if content is None else io.BytesIO(content))
+            if not file.read(1):
+                raise ModelError(f"{path}: not a readable image: it is empty")
+            file.seek(0)
             opened = stack.enter_context(pillow.Image.open(file, formats=_FORMATS))
         _check_memory(path, opened.size, size, channels, memory)
-        with _damage(pillow, path, content, notify):
+        with _damage(pillow, path, notify):
             with silenced_stderr():
                 opened.load()
             method = _UPRIGHT.get(opened.getexif().get(_ORIENTATION))
@@ -141,7 +143,7 @@ def _floats(pillow: Any, image: Any, path: str, channels: int, notify: Notify) -
 
 
 @contextmanager
-def _damage(pillow: Any, path: str, content: bytes | None, notify: Notify) -> Iterator[None]:
+def _damage(pillow: Any, path: str, notify: Notify) -> Iterator[None]:
     """What Pillow raises for a file is a ModelError, and what it warns of is a note. Only Pillow is called in the block."""
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -154,8 +156,7 @@ def _damage(pillow: Any, path: str, content: bytes | None, notify: Notify) -> It
     except NotRegularFileError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     except pillow.UnidentifiedImageError:
-        fault = f"it is none of {', '.join(_FORMATS)}" if (os.path.getsize(path) if content is None else len(content)) else "it is empty"
-        raise ModelError(f"{path}: not a readable image: {fault}") from None
+        raise ModelError(f"{path}: not a readable image: it is none of {', '.join(_FORMATS)}") from None
     except pillow.Image.DecompressionBombError:
         raise ModelError(f"{path}: has more than {2 * pillow.Image.MAX_IMAGE_PIXELS:,} pixels, which are not read") from None
     except _DAMAGED as error:

@@ -26,7 +26,7 @@ class LayerPrecision(Record):
         path: the names of the bodies that it is in, each followed by a slash.
         activations: the element types of its inputs that are not constants, each once.
         levels: the number of quantisation levels of the inputs, where FakeQuantize produces them, or the type of a FakeConvert.
-        weights: each input that consists of constants, unless these are no parameters (see irexec.analysis.cost).
+        weights: each input that consists of constants, unless these are not parameters (see irexec.analysis.cost).
         outputs: the element types of its outputs, each once.
     """
 

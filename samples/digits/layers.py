@@ -100,7 +100,7 @@ class Relu:
 
 
 class MaxPool:
-    """The greatest of each 2x2 block."""
+    """The maximum of each 2x2 block."""
 
     def forward(self, x: Array) -> Array:
         n, c, h, w = x.shape

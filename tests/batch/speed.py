@@ -16,7 +16,7 @@ _CASES = (("tiny", 64, 2, 20_000), ("about 20 ms", 2048, 30, 300))
 
 
 def run(folder: Path, rounds: int) -> int:
-    """Prints the figures; they are no tests, since they depend on the machine."""
+    """Prints the figures; they are not tests, since they depend on the machine."""
     for name, width, layers, items in _CASES:
         model = data.products(folder, width, layers, f"w{width}")
         source = data.rows(folder / f"w{width}.npy", items, width)

@@ -178,7 +178,7 @@ MANY = """(float[N,4] x, bool c) => (float[N,7] y, float[N,4] w, float[N,4] v) <
 
 
 def test_one_finding_does_not_hide_the_next() -> None:
-    """Behind a node that cannot be converted its outputs are as they are declared; what depends on an unknown value is not reported."""
+    """After a node that cannot be converted its outputs are as they are declared; what depends on an unknown value is not reported."""
     examined = examine(parsed(MANY))
     assert examined.model is None
     assert [(f.code, f.layer_name) for f in examined.findings] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -195,6 +196,23 @@ REFUSED = {
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
     "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: 1 coefficients do not fit"),
 }  # fmt: skip
+
+
+def test_support_vectors_whose_weights_would_be_large_are_refused() -> None:
+    """A file of a few kilobytes says of how many classes and vectors they would be; pairs of classes are not made before."""
+    many = f"rho = [0.5], coefficients = [1.0], vectors_per_class = [{', '.join(['1'] * 2000)}], classlabels_ints = [{', '.join(['1'] * 2000)}]"
+    large = _MACHINE.replace("[1, 1]", "[100000000, 200000000]")
+    for attributes, expected in (
+        (many, "rho has 1 values, expected 1999000 for 2000 classes"),
+        (large, r"shape \[300000000, 1\] would take"),
+    ):
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {_svc(attributes)}')
+        tracemalloc.start()
+        with pytest.raises(irexec.ConversionError, match=expected):
+            converters.convert(model)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 20_000_000
 
 
 @pytest.mark.parametrize("name", REFUSED)

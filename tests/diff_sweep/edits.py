@@ -255,7 +255,7 @@ def rewire(editing: Editing) -> bool:
 
 
 def _definition(node: Node) -> object:
-    """Layers with the same one may compute the same, so that reading another would be no change."""
+    """Layers with the same one may compute the same, so that reading another would not be a change."""
     return node.type, sorted(node.attributes.items()), [value and value.node for value in node.inputs]
 
 

@@ -11,7 +11,7 @@ import click
 from irexec.cli import main
 from tests.fuzz import odd
 
-# Values that would ask for much work or many threads, which is no fault.
+# Values that would ask for much work or many threads, which is not a fault.
 _COUNTS = {"runs": ["1", "2", "0", "-1", "x", "1.5", ""], "threads": ["1", "2", "0", "-1", "x", ""]}
 _SHAPES = [
     "1,1,8,8", "x[1,2]", "image[1,1,8,8]", "x=1,2", "x[?,2..8]", "[1]", "x[", "=", "x=", "x[-1]", "x[1,,2]", "x[9223372036854775807,2]", "nosuch[1]", "0[1,2]", "x[...]", "?", "x[4294967296,2]",

@@ -1,4 +1,4 @@
-"""Attributes of published files that no reader uses are no findings: what Model Optimizer 2020 to 2022 wrote besides those of the operation."""
+"""Attributes of published files that no reader uses are not findings: what Model Optimizer 2020 to 2022 wrote besides those of the operation."""
 
 from __future__ import annotations
 

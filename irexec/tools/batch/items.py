@@ -88,7 +88,7 @@ def find_items(
         limit: only so many, after shuffling.
         shuffle_seed: take them in a random order, the same for the same seed.
         column: of the tables.
-        exclude: files and folders that are no items where a folder or a pattern has them.
+        exclude: files and folders that are not items where a folder or a pattern has them.
 
     Raises:
         InputError: a source does not exist, is of another kind, or has no items.

@@ -81,7 +81,7 @@ class ItemReader:
         """The array of the only input for an image that is decoded: uint8, [height, width] or [height, width, channels].
 
         Raises:
-            InputError: as for ``read``, or it is no such image.
+            InputError: as for ``read``, or it is not an image.
         """
         return self._from_image(name, pixels)
 

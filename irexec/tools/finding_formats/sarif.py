@@ -78,7 +78,7 @@ def _results(report: Report) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     found = []
     for finding in report.findings:
-        # Lines move when something is inserted, so they are no part of it.
+        # Lines move when something is inserted, so they are not part of it.
         parts = [artifact["uri"], finding.code, *map(str, (finding.layer_name, finding.layer_type, finding.port))]
         key = "\0".join(parts)
         fingerprint = _fingerprint([*parts, str(seen[key])])

@@ -94,7 +94,7 @@ class Panel {
       return make("div", [`${port}: `, make("code", fact), ...(names.length ? [" ", make("code", names.join(", "))] : []), ...links]);
     }));
     this.section(parts, "Before it, not in this graph", layer.b.map((name) => make("div", make("code", name))));
-    this.section(parts, "Behind it, not in this graph", layer.z.map((name) => make("div", make("code", name))));
+    this.section(parts, "After it, not in this graph", layer.z.map((name) => make("div", make("code", name))));
     for (const i of layer.k) this.constant(parts, this.graph.layers[i]);
     if (layer.s) parts.push(make("h3", "Values"), this.table(Object.entries(layer.s)));
     return parts;

@@ -82,7 +82,7 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of some items. Layers that repeat have no common name, so it is called by its first and by its place."""
+    """A group of some items. Layers that repeat have no common name, so it is called by its first and by its position."""
     layers = [item for item, _ in members if isinstance(item, int)]
     groups = [item for item, _ in members if isinstance(item, Group)]
     first, _ = members[0]

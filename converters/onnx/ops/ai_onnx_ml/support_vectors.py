@@ -14,6 +14,7 @@ import numpy as np
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.limits import check_generated
 from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32
 from irexec.errors import ConversionError, OpError
@@ -106,13 +107,16 @@ def svm_classifier(
         text = "probabilities (prob_a) come from an iteration that cannot be converted; SVC(probability=False) has none"
         raise ConversionError(text, unsupported=True)
     counts = vectors_per_class or []
-    pairs = list(combinations(range(len(counts)), 2))
-    if not pairs:
+    if len(counts) < 2:
         raise ConversionError("a classifier without support vectors of two or more classes cannot be converted", unsupported=True)
-    if len(rho) != len(pairs):
-        raise OpError(f"rho has {len(rho)} values, expected {len(pairs)} for {len(counts)} classes")
+    expected = len(counts) * (len(counts) - 1) // 2
+    if len(rho) != expected:
+        raise OpError(f"rho has {len(rho)} values, expected {expected} for {len(counts)} classes")
     if len(classlabels_strings or classlabels_ints or []) != len(counts):
         raise OpError(f"the number of labels is not that of the {len(counts)} classes with vectors")
+    for rows in (sum(counts), len(counts)):
+        check_generated((rows, expected), F32, "the weights of the pairs of classes")
+    pairs = list(combinations(range(len(counts)), 2))
     kernel = _kernel(kernel_type, kernel_params, support_vectors or [], sum(counts)).of(b, b.convert(x, F32))
     scores = Expression(b, _product(b, kernel, _of_pairs(coefficients, counts, pairs)))
     scores = scores + Expression(b, b.constant(np.array([rho], np.float32)))
