@@ -115,8 +115,7 @@ def _listed() -> str:
 def _paths(source: str, excluded: Sequence[str]) -> Iterator[str]:
     path = Path(source)
     if path.is_dir():
-        files = (str(file) for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-        yield from sorted(_outside(files, excluded))
+        yield from sorted(_outside(_inside(path), excluded))
     elif path.suffix.lower() == _LIST and path.exists():
         yield from _lines(path)
     elif path.exists() or not glob.has_magic(source):
@@ -126,6 +125,16 @@ def _paths(source: str, excluded: Sequence[str]) -> Iterator[str]:
     else:
         files = (file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)
         yield from sorted(_outside(files, excluded))
+
+
+def _inside(folder: Path) -> Iterator[str]:
+    """The files in a folder and in its folders. os.walk takes a quarter of the time of pathlib, which counts for many small items."""
+    for inner, _, names in os.walk(folder):
+        # As pathlib writes paths: without "./" at the beginning.
+        prefix = str(Path(inner, "_"))[:-1]
+        for name in names:
+            if os.path.splitext(name)[1].lower() in SUFFIXES and os.path.isfile(prefix + name):
+                yield prefix + name
 
 
 def _outside(files: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
@@ -132,8 +132,9 @@ class Processes:
             self._kill()
             raise
         finally:
-            for process in self._processes:
-                process.close()
+            # At the same time, since each waits for the end of an interpreter.
+            with ThreadPoolExecutor(len(self._processes)) as threads:
+                list(threads.map(_Process.close, self._processes))
 
     def _run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Iterator[PartResult]:
         again: deque[PartTask] = deque()
