@@ -12,6 +12,7 @@ from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.weights_option import no_mmap
+from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.shapes import read_with_shapes, reshape_both
@@ -87,7 +88,7 @@ def diff(
     with progress_bar("comparing", 1) as advance:
         found = find_differences(one, other, ignore=[kind for kinds in ignore for kind in kinds], progress=advance)
     if found.unread:
-        render.warning_line(f"the values of {found.unread} constants cannot be read: only their types and shapes are compared")
+        render.warning_line(f"the values of {counted(found.unread, 'constant')} cannot be read: only their types and shapes are compared")
     if as_json:
         render.as_json(found.as_dict())
     else:

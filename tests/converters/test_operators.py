@@ -194,7 +194,7 @@ REFUSED = {
     "probabilities of a support vector machine": (_svc(f"{_MACHINE}, prob_a = [1.0], prob_b = [0.5]"), r"node 'svc' .*: probabilities \(prob_a\)"),
     "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
-    "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: 1 coefficients do not fit"),
+    "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: coefficients has 1 value, expected 2"),
 }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_support_vectors_whose_weights_would_be_large_are_refused() -> None:
     many = f"rho = [0.5], coefficients = [1.0], vectors_per_class = [{', '.join(['1'] * 2000)}], classlabels_ints = [{', '.join(['1'] * 2000)}]"
     large = _MACHINE.replace("[1, 1]", "[100000000, 200000000]")
     for attributes, expected in (
-        (many, "rho has 1 values, expected 1999000 for 2000 classes"),
+        (many, "rho has 1 value, expected 1999000 for 2000 classes"),
         (large, r"shape \[300000000, 1\] would take"),
     ):
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {_svc(attributes)}')

@@ -19,6 +19,7 @@ from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 from irexec.schema.inputs import Rank
 
 
@@ -65,7 +66,7 @@ def _kernel(type: str, parameters: list[float] | None, vectors: list[float], cou
     if len(parameters or []) != 3 and (parameters or type != "LINEAR"):
         raise OpError(f"kernel_params has {len(parameters or [])} values, expected gamma, coef0 and degree")
     if count < 1 or not vectors or len(vectors) % count:
-        raise OpError(f"support_vectors has {len(vectors)} values, which are not {count} vectors")
+        raise OpError(f"support_vectors has {counted(len(vectors), 'value')}, which are not {count} vectors")
     gamma, offset, degree = parameters or (0.0, 0.0, 0.0)
     return _Kernel(type, np.array(vectors, np.float32).reshape(count, -1), gamma, offset, degree)
 
@@ -85,7 +86,7 @@ def svm_regressor(
     weights = np.array(coefficients, np.float32).reshape(-1, 1)
     if n_supports:
         if len(weights) != n_supports:
-            raise OpError(f"{len(weights)} coefficients do not fit {n_supports} support vectors")
+            raise OpError(f"coefficients has {counted(len(weights), 'value')}, expected {n_supports} for as many support vectors")
         wide = _kernel(kernel_type, kernel_params, support_vectors or [], n_supports).of(b, wide)
     if len(rho) < 1:
         raise OpError("rho is empty")
@@ -111,7 +112,7 @@ def svm_classifier(
         raise ConversionError("a classifier without support vectors of two or more classes cannot be converted", unsupported=True)
     expected = len(counts) * (len(counts) - 1) // 2
     if len(rho) != expected:
-        raise OpError(f"rho has {len(rho)} values, expected {expected} for {len(counts)} classes")
+        raise OpError(f"rho has {counted(len(rho), 'value')}, expected {expected} for {len(counts)} classes")
     if len(classlabels_strings or classlabels_ints or []) != len(counts):
         raise OpError(f"the number of labels is not that of the {len(counts)} classes with vectors")
     for rows in (sum(counts), len(counts)):
@@ -130,8 +131,9 @@ def _of_pairs(coefficients: list[float], counts: list[int], pairs: list[tuple[in
     The vectors of a class have one row of coefficients for each other class, in the order of the classes.
     """
     ends = np.cumsum(counts)
-    if min(counts) < 0 or len(coefficients) != (len(counts) - 1) * ends[-1]:
-        raise OpError(f"{len(coefficients)} coefficients do not fit vectors_per_class {counts}")
+    expected = (len(counts) - 1) * ends[-1]
+    if min(counts) < 0 or len(coefficients) != expected:
+        raise OpError(f"coefficients has {counted(len(coefficients), 'value')}, expected {expected} for vectors_per_class {counts}")
     given = np.array(coefficients, np.float32).reshape(len(counts) - 1, -1)
     weights = np.zeros((given.shape[1], len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):
