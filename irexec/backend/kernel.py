@@ -17,6 +17,7 @@ from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.pool import Pool
 from irexec.backend.scratch import Call, Scratch
 from irexec.ir.facts import Fact
+from irexec.reference.limits import check_time
 from irexec.schema.opdef import OpDef
 
 Order = tuple[int, ...]
@@ -103,10 +104,13 @@ _SLOWER = 0.93
 
 
 def _in_turn(count: int, block: Block, scratch: Scratch) -> None:
+    """Blocks one after another; the run's time is looked at between them."""
     outer, mark = _running.scratch, scratch.mark()
     _running.scratch = scratch
     try:
         for index in range(count):
+            if index:
+                check_time()
             block(index, scratch)
             scratch.release(mark)
     finally:
@@ -222,6 +226,8 @@ class Context:
         else:
 
             def work(index: int, worker: int) -> None:
+                # Of the thread that called, which always takes part; the others know no limit.
+                check_time()
                 scratch = self.scratches[worker]
                 scratch.clear()
                 _in_turn(1, lambda _, scratch: block(index, scratch), scratch)

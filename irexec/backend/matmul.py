@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,13 @@ _CACHED = 1 << 20
 
 # Floating-point operations that are worth a block of their own.
 _WORTH_A_BLOCK = 5_000_000
+
+# More small products with one constant matrix than these are computed as two stacks, of which a block is many.
+_MANY = 64
+
+# Floating-point operations of a block at most, if it has rows enough to be cut: a fraction of a second, after which the run's time is
+# looked at.
+_MOST_OF_A_BLOCK = 10_000_000_000
 
 # The fewest rows of a matrix that are a block of their own.
 _FEWEST_ROWS = 128
@@ -45,8 +52,11 @@ def _matmul_kernels(task: Task) -> list[Kernel]:
 def _with_constant(task: Task, activation: int) -> list[Kernel]:
     """Candidates where the other input is a constant matrix or vector."""
     source, geometry = task.constants[1 - activation], Geometry.of(task, activation)
-    if source is None or not geometry.sheets * geometry.tokens * geometry.features * geometry.inner:
+    work = geometry.tokens * geometry.features * geometry.inner
+    if source is None or not geometry.sheets * work:
         return []
+    if geometry.sheets > _MANY and 2 * work < _WORTH_A_BLOCK:
+        return [MatrixProducts(task)]
     transposed = task.attributes[("transpose_a", "transpose_b")[1 - activation]] != (activation == 0)
     by_feature = not transposed or len(source.shape) == 1
     if not task.unpack and by_feature and isinstance(source, CompressedSource) and source.has_rows:
@@ -67,6 +77,7 @@ class MatrixProducts(Kernel):
         out = task.output_shape()
         self._leading = out[: len(out) - 2 + sum(self._vectors)]
         a, b = (self._matrices(np.broadcast_to(np.empty((), dtype), task.shape(i)), i) for i in (0, 1))
+        self._is_right_shared = math.prod(task.shape(1)[:-2]) == 1
         self._rows, self._columns, self._inner = a.shape[-2], b.shape[-1], a.shape[-1]
         self.blocks = list(self._cut(task.threads))
         # The output's axes, with one of no axis for what a vector lacks.
@@ -100,16 +111,12 @@ class MatrixProducts(Kernel):
         count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _FEWEST_ROWS))
         if threads > 1 and math.prod(self._leading) < threads:
             count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _FEWEST_ROWS)))
+        count = max(count, min(work // _MOST_OF_A_BLOCK, -(-rows // _FEWEST_ROWS)))
         step = -(-rows // max(count, 1))
-        *outer, last = self._leading or (1,)
         # Several matrices in a block, if they are small.
-        together = last if not self._leading else max(1, min(_CACHED // max(size, 1), -(-_WORTH_A_BLOCK // max(work, 1))))
-        if step < rows:
-            together = 1
-        singles = [[slice(i, i + 1) for i in range(length)] for length in outer]
-        stacks = [slice(i, min(i + together, last)) for i in range(0, last, together)] if self._leading else []
+        together = max(1, min(_CACHED // max(size, 1), -(-_WORTH_A_BLOCK // max(work, 1)))) if step >= rows else 1
         parts = [slice(i, min(i + step, rows)) for i in range(0, rows, step)]
-        return product(*singles, *([stacks] if self._leading else []), parts)
+        return product(*_stacks(self._leading, together), parts)
 
     def _matrices(self, x: np.ndarray, index: int) -> np.ndarray:
         """An operand as a stack of matrices with all leading axes of the output."""
@@ -130,12 +137,39 @@ class MatrixProducts(Kernel):
 
         def compute(index: int, scratch: Scratch) -> None:
             *stack, rows = self.blocks[index]
-            left, right = contiguous(scratch, a[(*stack, rows)]), contiguous(scratch, b[tuple(stack)])
             part = out[(*stack, rows)]
-            if blasable(part):
-                np.matmul(left, right, out=part)
+            left = contiguous(scratch, a[(*stack, rows)])
+            if self._is_right_shared and (stacked := _one_matrix(left)) is not None and (rows_of_part := _one_matrix(part)) is not None:
+                _multiply(scratch, stacked, contiguous(scratch, b[(0,) * len(stack)]), rows_of_part)
             else:
-                np.copyto(part, np.matmul(left, right, out=scratch.take(part.shape, part.dtype)))
+                _multiply(scratch, left, contiguous(scratch, b[tuple(stack)]), part)
             self.epilogue.run(scratch, part, operands, (*stack, rows, slice(0, self._columns)))
 
         context.parallel(len(self.blocks), compute)
+
+
+def _multiply(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+    if blasable(out):
+        np.matmul(left, right, out=out)
+    else:
+        np.copyto(out, np.matmul(left, right, out=scratch.take(out.shape, out.dtype)))
+
+
+def _stacks(leading: Sequence[int], together: int) -> list[list[slice]]:
+    """For each leading axis its slices, so that a block has up to ``together`` matrices: last axes whole, and part of one."""
+    stacks: list[list[slice]] = []
+    for length in reversed(leading):
+        step = max(1, min(together, length))
+        stacks.insert(0, [slice(i, min(i + step, length)) for i in range(0, length, step)])
+        together = together // length if step == length else 1
+    return stacks
+
+
+def _one_matrix(stack: np.ndarray) -> np.ndarray | None:
+    """The rows of all matrices of a stack as those of one, if that is a view that BLAS takes."""
+    *axes, columns = stack.shape
+    present = [(length, stride) for length, stride in zip(axes, stack.strides, strict=False) if length != 1]
+    if any(outer != length * inner for (_, outer), (length, inner) in pairwise(present)):
+        return None
+    matrix = stack.reshape(-1, columns)
+    return matrix if blasable(matrix) else None

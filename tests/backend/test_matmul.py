@@ -50,6 +50,11 @@ ACTIVATIONS = [
     ((2, 5, 7), (7,)),
     ((7,), (7,)),
     ((2, 3, 1, 64), (2, 3, 64, 9)),
+    ((700, 3, 2, 5), (5, 4)),
+    ((5, 200, 3, 2, 7), (3, 7, 40)),
+    ((40, 1, 64, 64), (1, 64, 64)),
+    ((4, 6), (900, 2, 6, 3)),
+    ((300, 1, 5, 7), (300, 3, 7, 4)),
 ]
 
 
@@ -109,6 +114,27 @@ def test_two_activations(a: tuple[int, ...], b: tuple[int, ...], transposes: tup
     attributes = {"transpose_a": transposes[0], "transpose_b": transposes[1]}
     found = check(task_of("MatMul", "opset1", inputs, attributes, threads=threads), inputs)
     assert [type(kernel) for kernel in found] == [MatrixProducts]
+
+
+@pytest.mark.parametrize("shapes", [((20_000, 3, 4, 2), (2, 3)), ((4, 2), (20_000, 3, 2, 3)), ((20_000, 3, 4, 2), (20_000, 3, 2, 3))])
+@pytest.mark.parametrize("constants", [(), (0,), (1,)])
+def test_many_small_products_are_few_blocks(shapes: tuple[tuple[int, ...], tuple[int, ...]], constants: tuple[int, ...]) -> None:
+    inputs = [random(*shape) for shape in shapes]
+    task = task_of("MatMul", "opset1", inputs, constants=constants)
+    for kernel in check(task, inputs):
+        assert len(kernel.blocks) < 10
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((40_000, 4_000), 32), ((100, 1_000_000), 1)])
+def test_a_long_product_is_cut(shape: tuple[int, int], expected: int) -> None:
+    """So that the run's time is looked at in it."""
+    rows, inner = shape
+    x, y = (np.broadcast_to(np.float32(1), size) for size in ((rows, inner), (inner, 1000)))
+    task = task_of("MatMul", "opset1", [x, y])
+    (kernel,) = candidates(task)
+    assert len(kernel.blocks) == expected
+    linear = [kernel for kernel in candidates(task_of("MatMul", "opset1", [x, y], constants=[1])) if isinstance(kernel, DirectLinear)]
+    assert [len(kernel.blocks) for kernel in linear] == [16 if expected > 1 else 9]
 
 
 @pytest.mark.parametrize("operands", [[(33,)], [(1, 1)], [(2, 40, 33), (33,)], [(2, 1, 33), (40, 1)]])

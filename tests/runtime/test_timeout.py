@@ -1,4 +1,4 @@
-"""A run ends when its time is over: between steps and between the iterations of loops."""
+"""A run ends when its time is over: between steps, between the iterations of loops, and between the blocks of a step."""
 
 from __future__ import annotations
 
@@ -87,6 +87,18 @@ def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count
         compiled.run([x], timeout=10)
     assert next(clock) == 12
     compiled.run([x], timeout=1000)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_step_ends_between_its_blocks(clock: itertools.count[int], threads: int) -> None:
+    builder = irexec.Builder("m")
+    x = builder.parameter("f32", (4000, 64, 64), "x")
+    builder.result(builder.emit("MatMul", x, x, name="long"))
+    compiled = irexec.compile_model(builder.model(), threads=threads)
+    array = np.ones((4000, 64, 64), np.float32)
+    with pytest.raises(irexec.RunTimeoutError, match="'long'"):
+        compiled.run([array], timeout=10)
+    assert compiled.run([array], timeout=1000)[0][-1, -1, -1] == 64
 
 
 def test_variables_are_as_before(clock: itertools.count[int]) -> None:
