@@ -33,9 +33,15 @@ def cut(text: str, limit: int) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
+_PLURALS = {"axis": "axes", "branch": "branches", "class": "classes", "entry": "entries"}
+
+
 def counted(count: int, what: str) -> str:
-    """A number of things: "1 layer", "2,000 layers"."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    """A number of things: "1 layer", "2,000 layers", "2 fixed axes"."""
+    if count != 1:
+        *before, noun = what.split(" ")
+        what = " ".join([*before, _PLURALS.get(noun, f"{noun}s")])
+    return f"{count:,} {what}"
 
 
 def listed(texts: Sequence[str], limit: int) -> str:

@@ -75,7 +75,7 @@ class Scope:
     def subgraph(self, b: Context, graph: onnx.GraphProto, inputs: Sequence[OnnxValue]) -> list[OnnxValue]:
         """The outputs of a graph inside one of this graph's nodes; see Context.subgraph."""
         if len(inputs) != len(graph.input):
-            raise OpError(f"subgraph {graph.name!r} has {len(graph.input)} inputs, but is given {len(inputs)}")
+            raise OpError(f"subgraph {graph.name!r} has {counted(len(graph.input), 'input')}, but is given {len(inputs)}")
         inner = Scope(graph, self.opsets, self.folder, b.builder, self.warn, self, b, self.objections)
         inner.values.update(zip((info.name for info in graph.input), inputs, strict=True))
         inner.nodes("an input of the subgraph")

@@ -17,6 +17,7 @@ from irexec.dtypes.elements import ELEMENTS, I64, Element
 from irexec.errors import ConversionError, OpError, check
 from irexec.io.weights import shared_weights
 from irexec.ir.constants import Bytes, Constant
+from irexec.messages import counted
 
 _TYPES: dict[int, Element] = {row.onnx.number: row for row in ELEMENTS if row.onnx is not None}
 
@@ -55,7 +56,7 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
         return packed(*array_of(tensor))
     raw, needed = np.frombuffer(tensor.raw_data, np.uint8), packed_size_of(kind, tensor.dims)
     if len(raw) != needed:
-        raise ConversionError(f"tensor {tensor.name!r} has {len(raw)} bytes, {kind}{list(tensor.dims)} takes {needed}")
+        raise ConversionError(f"tensor {tensor.name!r} has {counted(len(raw), 'byte')}, {kind}{list(tensor.dims)} takes {needed}")
     return Constant(kind, tuple(tensor.dims), Bytes(raw), needed)
 
 

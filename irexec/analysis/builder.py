@@ -19,6 +19,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
 from irexec.ir.names import free_name
 from irexec.ir.shape_text import ShapeLike, write_shape
+from irexec.messages import counted
 from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import newest, resolve
@@ -46,7 +47,7 @@ class Builder:
         self._result_names: list[tuple[Value, str]] = []
 
     def __repr__(self) -> str:
-        return f"<Builder {self.graph.name!r}: {len(self.graph.nodes)} layers>"
+        return f"<Builder {self.graph.name!r}: {counted(len(self.graph.nodes), 'layer')}>"
 
     def parameter(
         self, element: ElementLike, shape: ShapeLike, name: str, names: Sequence[str] = (), *, value: np.ndarray | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from irexec.errors import ModelError
 from irexec.html import Record, Records
 from irexec.ir.graph import Graph, Model, Node
+from irexec.messages import counted
 
 _TIME, _ORIGINAL = "execTimeMcs", "originalLayersNames"
 
@@ -61,7 +62,7 @@ def description(graph: Graph) -> str:
     """What the file is, in one sentence."""
     return (
         "an execution graph (of get_runtime_model() or benchmark_app -exec_graph_path), not a model: "
-        f"{len(graph.nodes)} layers as a device ran them"
+        f"{counted(len(graph.nodes), 'layer')} as a device ran them"
     )
 
 

@@ -19,7 +19,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import count_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
-from irexec.messages import listed
+from irexec.messages import counted, listed
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Model(ir.Model):
         facts = {
             "file": None if self.path is None else str(self.path),
             "layers": f"{len(self.nodes):,}",
-            "weights": f"{len(constants):,} constants, {amount(sum(constant.size for constant in constants))}",
+            "weights": f"{counted(len(constants), 'constant')}, {amount(sum(constant.size for constant in constants))}",
             "problems": count_text(self.problems) if self.problems else None,
         }
         ports = ports_table({"input": self.inputs, "output": self.outputs})
@@ -114,7 +114,7 @@ class Model(ir.Model):
         inputs = self.inputs
         if not isinstance(shapes, Mapping):
             if len(inputs) != 1:
-                raise InputError(f"one shape is given, but the model has {len(inputs)} inputs: {expected(inputs)}")
+                raise InputError(f"one shape is given, but the model has {counted(len(inputs), 'input')}: {expected(inputs)}")
             return {inputs[0].node: partial_shape(inputs[0].name, shapes)}
         ports = [(find_port(inputs, key), shape) for key, shape in shapes.items()]
         return {port.node: partial_shape(port.name, shape) for port, shape in ports}

@@ -19,6 +19,7 @@ from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
+from irexec.messages import counted
 from irexec.schema.injected import ElementTypes, Runner
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
@@ -151,7 +152,8 @@ class ShapeInference:
         outputs = as_tuple(inferred)
         if not node.bodies and (node.constant is None or node.constant.is_readable):
             outputs = with_values(definition, inputs, arguments, outputs)
-        check(len(outputs) >= len(node.outputs), f"has {len(node.outputs)} outputs, expected {len(outputs)}")
+        if len(outputs) < len(node.outputs):
+            raise OpError(f"has {counted(len(node.outputs), 'output')}, expected {len(outputs)}")
         return outputs if isinstance(inferred, tuple | list) else outputs[0]
 
     def _injected(self, definition: OpDef, node: Node, inputs: Sequence[Fact]) -> dict[str, Any]:
@@ -225,7 +227,8 @@ class FactsRunner:
 
     def __call__(self, *inputs: Fact) -> list[Fact]:
         graph = self.body.graph
-        check(len(inputs) == len(graph.parameters), f"a body of {len(graph.parameters)} parameters is given {len(inputs)} inputs")
+        if len(inputs) != len(graph.parameters):
+            raise OpError(f"a body of {counted(len(graph.parameters), 'parameter')} is given {len(inputs)}")
         self._inference.body(graph, self._step, inputs)
         return [self._fact(source) for source in self._results(graph)]
 

@@ -18,6 +18,7 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.usage import refuse_without
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.ir.dims import PartialShape, shape_text
+from irexec.messages import counted
 from irexec.tools.verify import Verification, check_shapes, verify
 
 
@@ -76,7 +77,7 @@ def convert(
     if as_json:
         render.as_json(document)
     else:
-        render.line(f"{target}: {len(converted.nodes)} layers")
+        render.line(f"{target}: {counted(len(converted.nodes), 'layer')}")
     return code
 
 

@@ -23,6 +23,7 @@ from irexec.cli.weights_option import no_mmap
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding
+from irexec.messages import counted
 from irexec.tools.cost import CostReport, cost
 from irexec.tools.histogram import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect import LayerLine, Summary, edges, histogram, layers, summarize
@@ -217,7 +218,7 @@ def _weights(model: Model, summary: Summary) -> list[WeightLine]:
 def _summary(path: str, summary: Summary) -> None:
     render.line(f"{path}: {summary.name or 'no name'}, IR version {summary.version}")
     bodies = f", {summary.bodies} bodies" if summary.bodies else ""
-    render.line(f"{summary.layers} layers of {len(summary.ops)} operations{bodies}")
+    render.line(f"{counted(summary.layers, 'layer')} of {counted(len(summary.ops), 'operation')}{bodies}")
     render.line(f"{summary.constants} constants, {summary.weight_elements:,} elements, {summary.weight_bytes:,} bytes")
     rows = [("input", *port_cells(port)) for port in summary.inputs] + [("output", *port_cells(port)) for port in summary.outputs]
     render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))

@@ -139,7 +139,7 @@ def _show_notes(report: TrapReport) -> None:
     if report.infinite:
         render.note_line(f"infinities in inputs: {listed(report.infinite, _SHOWN)}; those that come of them are not reported")
     if report.without_range:
-        render.note_line(f"no range is recorded of {len(report.without_range)} tensors: {listed(report.without_range, _SHOWN)}")
+        render.note_line(f"no range is recorded of {counted(len(report.without_range), 'tensor')}: {listed(report.without_range, _SHOWN)}")
 
 
 def trap_document(report: TrapReport) -> dict[str, Any]:

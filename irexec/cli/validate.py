@@ -19,6 +19,7 @@ from irexec.cli.weights_option import no_mmap
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from irexec.ir.portability.releases import parse_release
+from irexec.messages import counted
 from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
 from irexec.tools.validate import STDIN, Report, find_files, parse_codes, report, report_always, reports
 
@@ -123,7 +124,7 @@ def _show(found: Sequence[Report]) -> None:
             total.update(one.counts)
         unreadable = sum(one.error is not None for one in found)
         text = _counted(total, sum(one.ignored for one in found)) or "no findings"
-        render.line(f"{len(found)} files: {text}{f', {unreadable} not readable' if unreadable else ''}")
+        render.line(f"{counted(len(found), 'file')}: {text}{f', {unreadable} not readable' if unreadable else ''}")
 
 
 def _explain(found: Sequence[Report]) -> None:

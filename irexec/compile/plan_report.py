@@ -116,7 +116,7 @@ class PlanReport:
         return self.layers - self.computed - self.viewed
 
     def __repr__(self) -> str:
-        return f"<PlanReport {self.name!r}: {len(self.steps)} steps for {self.layers} layers>"
+        return f"<PlanReport {self.name!r}: {counted(len(self.steps), 'step')} for {self.layers} layers>"
 
     def __str__(self) -> str:
         return "\n".join([*aligned(HEADERS, [cells(row) for row in self.steps], RIGHT), "", *totals(self)])
@@ -147,7 +147,7 @@ def cells(row: StepRow) -> tuple[str, ...]:
 
 def totals(report: PlanReport) -> list[str]:
     """The lines below the table: what became of the layers, what the passes did, and memory."""
-    lines = [f"{len(report.steps)} steps for {report.layers} layers, {counted(report.threads, 'thread')}"]
+    lines = [f"{counted(len(report.steps), 'step')} for {report.layers} layers, {counted(report.threads, 'thread')}"]
     if report.viewed or report.removed:
         lines.append(f"layers without a step: {counted(report.viewed, 'view')}, {report.removed} computed when compiling or not needed")
     lines += [f"pass {name!r}: {counted(count, 'change')}" for name, count in report.passes.items()]

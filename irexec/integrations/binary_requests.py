@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irexec.errors import InputError
+from irexec.messages import counted
 
 _LENGTH = "inference-header-content-length"
 _SIZE = "binary_data_size"
@@ -28,7 +29,7 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
 
     length = headers.get(_LENGTH, str(len(body)))
     if not (length.isascii() and length.isdigit() and int(length) <= len(body)):
-        raise InputError(f"the header {_LENGTH} is {length[:40]!r}, expected at most the {len(body)} bytes of the request")
+        raise InputError(f"the header {_LENGTH} is {length[:40]!r}, expected at most the {counted(len(body), 'byte')} of the request")
     request = _parsed(body[: int(length)])
     inputs, start = [], int(length)
     for tensor in _objects(request, "inputs"):

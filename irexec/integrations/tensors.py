@@ -10,6 +10,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
+from irexec.messages import counted
 
 _DTYPES = {
     "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "INT8": np.int8,
@@ -56,7 +57,7 @@ def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
         return _texts(what, _pieces(what, raw))
     dtype = np.dtype(_DTYPES[kind]).newbyteorder("<")
     if len(raw) % dtype.itemsize:
-        raise InputError(f"{what} has {len(raw)} bytes, expected a multiple of the {dtype.itemsize} of {kind}")
+        raise InputError(f"{what} has {counted(len(raw), 'byte')}, expected a multiple of the {dtype.itemsize} of {kind}")
     if kind == "BOOL":
         return np.frombuffer(raw, np.uint8) != 0
     return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="), copy=False)

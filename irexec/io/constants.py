@@ -16,6 +16,7 @@ from irexec.ir import codes
 from irexec.ir.constants import Constant
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Node
+from irexec.messages import counted
 
 _ATTRIBUTES = ("element_type", "shape", "offset", "size")
 
@@ -61,7 +62,7 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
         return
     first, rest = unreadable[0], len(unreadable) - 1
     if weights.defect is not None:
-        what = f"{len(unreadable)} constants" if rest else f"the constant {first.name!r}"
+        what = counted(len(unreadable), "constant") if rest else f"the constant {first.name!r}"
         yield in_model(codes.NO_WEIGHTS_FILE, f"{weights.defect}; the contents of {what} are unknown")
         return
     needed = max(c.offset + c.size for node in unreadable if (c := node.constant) is not None and c.offset is not None)

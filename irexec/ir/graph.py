@@ -22,7 +22,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.display import layer_details, layers_table
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
-from irexec.messages import listed
+from irexec.messages import counted, listed
 
 
 @dataclass(eq=False, slots=True)
@@ -226,10 +226,10 @@ class Graph:
                 port.source = self.nodes[origin[0]].outputs[origin[1]] if isinstance(origin, tuple) else origin
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers>"
+        return f"<{type(self).__name__} {self.name!r}: {counted(len(self.nodes), 'layer')}>"
 
     def _repr_html_(self) -> str:
-        return display(f"{self.name or type(self).__name__}: {len(self.nodes):,} layers", layers_table(self.nodes))
+        return display(f"{self.name or type(self).__name__}: {counted(len(self.nodes), 'layer')}", layers_table(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ class Model(Graph):
         inputs = listed([_declared(node, value) for node in self.parameters for value in node.outputs[:1]], 3) or "none"
         sources = [value for node in self.results for value in node.inputs[:1] if value is not None]
         outputs = listed([_declared(value.node, value) for value in sources], 3) or "none"
-        return f"<{type(self).__name__} {self.name!r}: {len(self.nodes)} layers, {inputs} -> {outputs}>"
+        return f"<{type(self).__name__} {self.name!r}: {counted(len(self.nodes), 'layer')}, {inputs} -> {outputs}>"
 
 
 def _declared(node: Node, value: Value) -> str:

@@ -13,6 +13,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join_shapes, low,
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.ir.integers import integer
+from irexec.messages import counted
 from irexec.schema.axes import normalize_axis
 from irexec.schema.injected import Runner
 from irexec.schema.inputs import INTEGER_OR_BOOLEAN, SCALAR, AnyTensor, IntegerTensor, Tensor
@@ -76,7 +77,7 @@ def if_8(cond: Condition, *inputs: AnyTensor, then_body: Runner, else_body: Runn
 @if_8.shape_rule
 def _if_8_shapes(cond: Fact, *inputs: Fact, then_body: Runner, else_body: Runner) -> tuple[Fact, ...]:
     branches = [_run_branch(runner, [cond, *inputs]) for runner in (then_body, else_body)]
-    check(len(branches[0]) == len(branches[1]), f"then_body gives {len(branches[0])} outputs, else_body {len(branches[1])}")
+    check(len(branches[0]) == len(branches[1]), f"then_body gives {counted(len(branches[0]), 'output')}, else_body {len(branches[1])}")
     known = cond.known
     if known is not None and known.size == 1:
         return tuple(Fact(fact.element, fact.shape) for fact in branches[0 if bool(known.reshape(-1)[0]) else 1])

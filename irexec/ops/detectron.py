@@ -11,6 +11,7 @@ from irexec.dtypes.elements import I32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.facts import Fact
+from irexec.messages import counted
 from irexec.ops.proposals import TOLERANCE, check_corners
 from irexec.reference.proposals import MAX_LOG_SCALE, areas, as_f32, clip, decode, descending, sides, suppress, zero_unless
 from irexec.reference.roi_align import pool_boxes
@@ -248,7 +249,7 @@ def _levels(rois: np.ndarray, count: int) -> np.ndarray:
 def _roi_feature_extractor_6_shapes(rois: Fact, *features: Fact, attributes: FeatureAttributes) -> tuple[Fact, Fact]:
     scales, size = len(attributes.pyramid_scales), attributes.output_size
     check(len(features) > 0, "there are no features")
-    check(len(features) <= scales, f"pyramid_scales has {scales} values for {len(features)} levels")
+    check(len(features) <= scales, f"pyramid_scales has {scales} values for {counted(len(features), 'level')}")
     element = unify_elements(rois, *features)
     number, corners = sizes_of(rois, 2, "rois")
     check_corners(corners, "rois")

@@ -13,6 +13,7 @@ import numpy as np
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, meet, shape_text
 from irexec.ir.facts import Fact
+from irexec.messages import counted
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NumericTensor
@@ -102,7 +103,7 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
     parsed = parse_equation(equation)
     check(
         len(parsed.operands) == len(inputs),
-        f"equation {equation!r} has {len(parsed.operands)} operands, the layer has {len(inputs)} inputs",
+        f"equation {equation!r} has {counted(len(parsed.operands), 'operand')}, the layer has {counted(len(inputs), 'input')}",
     )
     sizes: dict[str, Size] = {}
     covered_shapes: list[PartialShape] = []

@@ -13,6 +13,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
+from irexec.messages import counted
 from irexec.reference.interpolate import ResizeParams, interpolate
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
@@ -111,7 +112,9 @@ def _resized_shape(
     check(len(set(positions)) == len(positions), f"axes {list(axes)} name an axis twice")
     given = scales if scales is not None else sizes
     length = given.shape[0] if given is not None and given.shape else None
-    check(not isinstance(length, int) or length >= len(positions), f"there are {length} sizes or scales for {len(positions)} axes")
+    check(
+        not isinstance(length, int) or length >= len(positions), f"there are {length} sizes or scales for {counted(len(positions), 'axis')}"
+    )
     for i, axis in enumerate(positions):
         shape[axis] = _scaled(shape[axis], scales, i) if scales is not None else _sized(sizes, i)
     return tuple(shape)
@@ -162,7 +165,7 @@ def interpolate_1(data: NumericTensor, target_spatial_shape: IntegerTensor, *, a
 def _interpolate_1_shape(data: Fact, target_spatial_shape: Fact, *, attributes: Attributes1) -> Fact:
     if target_spatial_shape.shape is not None and all(isinstance(size, int) for size in target_spatial_shape.shape):
         count = math.prod(size for size in target_spatial_shape.shape if isinstance(size, int))
-        check(count == len(attributes.axes), f"target_spatial_shape has {count} values for {len(attributes.axes)} axes")
+        check(count == len(attributes.axes), f"target_spatial_shape has {count} values for {counted(len(attributes.axes), 'axis')}")
     return Fact(data.element, _resized_shape(data, attributes, attributes.axes, target_spatial_shape, None))
 
 

@@ -12,6 +12,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low, may_equal, meet, shape_text
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.integers import integer, integers
+from irexec.messages import counted
 from irexec.schema.attributes import Positive
 from irexec.schema.axes import normalize_axes, normalize_axis
 from irexec.schema.element_checks import unify_elements
@@ -300,5 +301,5 @@ def _roll_7_facts(data: Fact, shift: Fact, axes: Fact) -> Fact:
     if data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
         if shift.shape and isinstance(shift.shape[0], int):
-            check(shift.shape[0] in (1, len(known)), f"shift has {shift.shape[0]} elements for {len(known)} axes")
+            check(shift.shape[0] in (1, len(known)), f"shift has {shift.shape[0]} elements for {counted(len(known), 'axis')}")
     return Fact(data.element, data.shape)

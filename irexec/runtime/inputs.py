@@ -12,6 +12,7 @@ from irexec.analysis.model import Port, expected, find_port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
 from irexec.ir.dims import admits, is_static, shape_text
+from irexec.messages import counted
 from irexec.ops.conversion import converted
 
 Inputs = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
@@ -53,7 +54,7 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
             f"inputs are a {type(given).__name__}, expected a mapping, a sequence or one array: the model has {expected(ports)}"
         )
     if len(given) > len(ports):
-        raise InputError(f"{len(given)} inputs are given, the model has {len(ports)}: {expected(ports)}")
+        raise InputError(f"{counted(len(given), 'input')} given, the model has {len(ports)}: {expected(ports)}")
     return list(enumerate(given))
 
 
@@ -69,7 +70,7 @@ def bind_shapes(ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] 
     """
     if not isinstance(given, Mapping):
         if len(ports) != 1:
-            raise InputError(f"one shape is given, but the model has {len(ports)} inputs: {expected(ports)}")
+            raise InputError(f"one shape is given, but the model has {counted(len(ports), 'input')}: {expected(ports)}")
         given = {0: given}
     by_port = {find_port(ports, key).name: tuple(shape) for key, shape in given.items()}
     shapes = []

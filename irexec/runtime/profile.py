@@ -157,7 +157,7 @@ class Profile:
         return sorted_rows(_chosen({"step": self.steps, "layer": self.layers, "type": self.types}, by, "by"), sort)
 
     def __repr__(self) -> str:
-        return f"<Profile: {self.milliseconds:.3g} ms in {len(self.steps)} steps, median of {counted(self.runs, 'run')}>"
+        return f"<Profile: {self.milliseconds:.3g} ms in {counted(len(self.steps), 'step')}, median of {counted(self.runs, 'run')}>"
 
     def __str__(self) -> str:
         return "\n".join([*aligned(*table(self.rows("step", "time"), "step")), "", *totals(self)])
@@ -224,7 +224,7 @@ def totals(profile: Profile) -> list[str]:
     runs = counted(profile.runs, "run")
     lines = [
         f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
-        f"{profile.in_steps:.3f} ms are in {len(profile.steps)} steps",
+        f"{profile.in_steps:.3f} ms are in {counted(len(profile.steps), 'step')}",
         cost_line(profile.cost),
     ]
     if profile.cost.macs and profile.milliseconds:

@@ -54,7 +54,7 @@ class Histogram:
         return self.are_integers and len(self.edges) > 1 and self.edges[1] - self.edges[0] == 1
 
     def __repr__(self) -> str:
-        return f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {len(self.counts)} intervals>"
+        return f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {counted(len(self.counts), 'interval')}>"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

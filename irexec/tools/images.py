@@ -101,7 +101,7 @@ def _guessed_layout(shape: PartialShape) -> str | None:
 def _per_channel(options: ImageOptions, channels: int) -> tuple[np.ndarray, np.ndarray]:
     for name, values in (("mean", options.mean), ("scale", options.scale)):
         if len(values) not in (1, channels):
-            raise InputError(f"--{name} has {len(values)} values, the image has {counted(channels, 'channel')}")
+            raise InputError(f"--{name} has {counted(len(values), 'value')}, the image has {counted(channels, 'channel')}")
     with np.errstate(all="ignore"):
         mean, scale = np.asarray(options.mean, np.float32), np.asarray(options.scale, np.float32)
     if not np.isfinite(mean).all():

@@ -18,6 +18,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
 from irexec.ir.dims import PartialShape, is_static, low, shape_text
+from irexec.messages import counted
 from irexec.reference.limits import SMALL
 from irexec.tools.array_files import STDIN, ArrayFile, open_arrays
 from irexec.tools.image_files import IMAGE_SUFFIXES, Notify
@@ -221,7 +222,9 @@ def _only(file: ArrayFile, source: InputSource) -> np.ndarray:
     if source.name is not None and source.name in file.names:
         return file.read(source.name)
     if len(file.names) != 1:
-        raise InputError(f"{source.source!r} has {len(file.names)} arrays ({', '.join(file.names)}), expected one for {source.name!r}")
+        raise InputError(
+            f"{source.source!r} has {counted(len(file.names), 'array')} ({', '.join(file.names)}), expected one for {source.name!r}"
+        )
     return file.read(file.names[0])
 
 

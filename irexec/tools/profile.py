@@ -11,6 +11,7 @@ from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.html import display, element, sections
+from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
 from irexec.runtime.run_progress import RunProgress
@@ -55,7 +56,7 @@ class StaticProfile:
         return sorted_rows(self.types if by == "type" else self.layers, sort)
 
     def __repr__(self) -> str:
-        return f"<StaticProfile: {cost_line(self.cost)} in {len(self.layers)} layers>"
+        return f"<StaticProfile: {cost_line(self.cost)} in {counted(len(self.layers), 'layer')}>"
 
     def _repr_html_(self) -> str:
         tables = sections(*((f"by {by}", rows_table(self.rows(by, "macs"), by)) for by in _GROUPINGS))

@@ -12,6 +12,7 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.html import Record, Records
 from irexec.io.regular_files import open_regular
+from irexec.messages import counted
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | No
         raise InputError(f"--axis {axis} is not an axis of result {name!r}, which has shape {list(array.shape)}")
     scores = np.moveaxis(array, class_axis(array.shape) if axis is None else axis, -1)
     if labels is not None and len(labels) < scores.shape[-1]:
+        result = f"result {name!r} of shape {list(array.shape)}"
         raise InputError(
-            f"there are {len(labels)} labels for the {scores.shape[-1]} classes of result {name!r} of shape {list(array.shape)}: "
+            f"there are {counted(len(labels), 'label')} for the {scores.shape[-1]} classes of {result}: "
             "--axis names another axis, --tensor another result"
         )
     with np.errstate(all="ignore"):

@@ -13,6 +13,7 @@ from irexec.analysis.text_table import aligned, metric
 from irexec.errors import InputError
 from irexec.html import Record
 from irexec.ir.graph import Model
+from irexec.messages import counted
 from irexec.tools.cost import CostReport, LayerCost, count_text, totals
 from irexec.tools.cost import cost as cost_of
 
@@ -57,7 +58,7 @@ class TreeReport:
     report: CostReport = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"<TreeReport {self.name!r}: {self.root.layers} layers in {len(self.root.branches)} branches>"
+        return f"<TreeReport {self.name!r}: {self.root.layers} layers in {counted(len(self.root.branches), 'branch')}>"
 
     def __str__(self) -> str:
         return "\n".join([*aligned(HEADERS, [cells(guide, branch) for guide, branch in walk(self.root)], RIGHT), "", *totals(self.report)])

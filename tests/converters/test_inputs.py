@@ -193,10 +193,10 @@ def test_a_forest_over_data_of_unknown_rank() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nodes_featureids": [0]}, "nodes_featureids has 1 entries, expected 3"),
+        ({"nodes_featureids": [0]}, "nodes_featureids has 1 entry, expected 3"),
         ({"nodes_truenodeids": [0, 1]}, "nodes_truenodeids has 2 entries, expected 3"),
-        ({"nodes_splits": [1.0]}, "nodes_splits has 1 entries, expected 3"),
-        ({"leaf_weights": [1.0]}, "leaf_weights has 1 entries, expected 2"),
+        ({"nodes_splits": [1.0]}, "nodes_splits has 1 entry, expected 3"),
+        ({"leaf_weights": [1.0]}, "leaf_weights has 1 entry, expected 2"),
         ({"nodes_modes": [0, 99, 0]}, "a mode is 99, expected 0 to 6"),
         ({"nodes_modes": [0, float("nan"), 0]}, "a mode is nan, expected an integer"),
         ({"tree_roots": [9]}, r"the roots of the trees are \[9\]"),
@@ -237,9 +237,9 @@ _CLASSIFIER = _TREE | {
     ("operator", "base", "changes", "message"),
     [
         ("Regressor", _REGRESSOR, {"nodes_truenodeids": [0, 0, 0]}, "node 0 is part of a cycle of nodes"),
-        ("Regressor", _REGRESSOR, {"nodes_values": [0.5]}, "nodes_values has 1 entries, expected 3"),
+        ("Regressor", _REGRESSOR, {"nodes_values": [0.5]}, "nodes_values has 1 entry, expected 3"),
         ("Regressor", _REGRESSOR, {"nodes_nodeids": [0, 1]}, "nodes_nodeids has 2 entries, expected 3"),
-        ("Regressor", _REGRESSOR, {"target_weights": [1.0]}, "weights has 1 entries, expected 2"),
+        ("Regressor", _REGRESSOR, {"target_weights": [1.0]}, "weights has 1 entry, expected 2"),
         ("Regressor", _REGRESSOR, {"n_targets": 10**9}, "would take 24000000000 bytes"),
         ("Regressor", _REGRESSOR, {"base_values": [1.0, 2.0]}, "base_values has 2 entries, expected 1"),
         ("Classifier", _CLASSIFIER, {"class_ids": [0, 5]}, "a leaf has target 5, expected 0 to 1"),

@@ -203,7 +203,7 @@ def test_support_vectors_whose_weights_would_be_large_are_refused() -> None:
     many = f"rho = [0.5], coefficients = [1.0], vectors_per_class = [{', '.join(['1'] * 2000)}], classlabels_ints = [{', '.join(['1'] * 2000)}]"
     large = _MACHINE.replace("[1, 1]", "[100000000, 200000000]")
     for attributes, expected in (
-        (many, "rho has 1 value, expected 1999000 for 2000 classes"),
+        (many, "rho has 1 value, expected 1999000 for 2,000 classes"),
         (large, r"shape \[300000000, 1\] would take"),
     ):
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {_svc(attributes)}')

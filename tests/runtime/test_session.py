@@ -78,7 +78,7 @@ def test_any_tensor_without_changing_the_graph() -> None:
     [
         ({"data": X}, "no value is given for 'k'"),
         ({"data": X, "k": 1, "z": 2}, "there is no input 'z'"),
-        ([X, 1, 2], "3 inputs are given, the model has 2"),
+        ([X, 1, 2], "3 inputs given, the model has 2"),
         ([X[:, :2], 1], "has shape"),
         ([X.astype(np.complex64), 1], "is complex64, the model expects float32"),
         ([X, 1.5], "is float64, the model expects int64 (k: i64[]), which cannot hold 1.5: convert it, or pass allow_cast=True"),

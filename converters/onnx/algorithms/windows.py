@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irexec.errors import OpError
+from irexec.messages import counted
 
 _AUTO_PADS = {"NOTSET": "explicit", "": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
 
@@ -19,7 +20,7 @@ def broadcast_to_axes(values: Sequence[int] | None, rank: int, default: int, nam
     """
     found = list(values) if values else [default] * rank
     if len(found) != rank:
-        raise OpError(f"{name} has {len(found)} values, expected {rank}")
+        raise OpError(f"{name} has {counted(len(found), 'value')}, expected {rank}")
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ class Matching:
             yield from inner.walk(f"{path}{node.name}/{name}/")
 
     def __repr__(self) -> str:
-        return f"<Matching: {len(self.pairs)} pairs, {len(self.only_a)} layers only in a, {len(self.only_b)} only in b>"
+        return (
+            f"<Matching: {counted(len(self.pairs), 'pair')}, {counted(len(self.only_a), 'layer')} only in a, {len(self.only_b)} only in b>"
+        )
 
 
 def value_pairs(matching: Matching) -> list[ValuePair]:

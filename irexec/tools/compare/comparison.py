@@ -181,7 +181,7 @@ class Comparison(Record):
             said = "all agree" if self.agrees else f"all agree, {observed}"
         else:
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
-        return f"<Comparison of {self.a} and {self.b}: {len(self.rows)} tensors, {said}>"
+        return f"<Comparison of {self.a} and {self.b}: {counted(len(self.rows), 'tensor')}, {said}>"
 
     def _repr_html_(self) -> str:
         """The first divergence, and below it, to unfold, every tensor."""

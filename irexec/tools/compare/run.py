@@ -15,6 +15,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
 from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
 from irexec.tools.compare.divergence import describe_first
@@ -137,7 +138,7 @@ class _Comparing:
         """The comparison for the inputs that are given for each run, and those that the sources give."""
         if len(given) > 1:
             if self.options.runs not in (None, len(given)):
-                raise InputError(f"inputs are given for {len(given)} runs, and runs is {self.options.runs}")
+                raise InputError(f"inputs are given for {counted(len(given), 'run')}, and runs is {self.options.runs}")
             self.runs = len(given)
         self._read_inputs(list(given) or [{}], sources)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}

@@ -10,7 +10,7 @@ from irexec.analysis.text_table import amount, metric
 from irexec.html import Amount, Column, Content, Html, Row, element, joined, table
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
-from irexec.messages import cut
+from irexec.messages import counted, cut
 from irexec.tools.cost import LayerCost
 from irexec.tools.inspect import LayerLine
 from irexec.tools.report.contents import Contents
@@ -146,7 +146,7 @@ def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | No
     if node.constant is not None:
         yield f"{amount(node.constant.size)}{'' if node.constant.offset is None else f' at offset {node.constant.offset:,} of the .bin'}"
     if node.bodies:
-        yield ", ".join(f"{name} with {len(body.graph.nodes)} layers" for name, body in node.bodies.items())
+        yield ", ".join(f"{name} with {counted(len(body.graph.nodes), 'layer')}" for name, body in node.bodies.items())
     if own is not None and own.intensity is not None:
         yield f"{own.intensity:.3g} floating-point operations for each byte"
 

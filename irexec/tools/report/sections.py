@@ -12,6 +12,7 @@ from irexec.html import Amount, Column, Content, Html, area, bar, bars, definiti
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, count_text, findings_table
 from irexec.ir.graph import Node
+from irexec.messages import counted
 from irexec.runtime.profile import Profile, rows_table
 from irexec.runtime.profile import totals as profile_totals
 from irexec.tools import memory as memory_report
@@ -138,7 +139,7 @@ def _peak(report: MemoryReport) -> str:
 
 def _executed_time(found: Contents) -> str | None:
     times = [layer.microseconds for layer in executed_layers(found.model) if layer.microseconds is not None]
-    return f"{sum(times) / 1e3:,.3f} ms in {len(times):,} layers" if times else None
+    return f"{sum(times) / 1e3:,.3f} ms in {counted(len(times), 'layer')}" if times else None
 
 
 def findings(found: Sequence[Finding], index: Index) -> Html:
@@ -209,7 +210,9 @@ def element_types(report: PrecisionReport) -> Html:
 
 def memory(report: MemoryReport, planned: PlannedMemory | None) -> Html:
     """The memory of the tensors between layers, over the layers in the order in which they run."""
-    curve = area(report.curve, f"bytes of tensors alive during each of {len(report.curve):,} layers, at most {amount(report.peak)}")
+    curve = area(
+        report.curve, f"bytes of tensors alive during each of {counted(len(report.curve), 'layer')}, at most {amount(report.peak)}"
+    )
     texts = memory_report.totals(replace(report, plan=planned))
     # Without a plan the last line says why there is none.
     lines = [element("p", text) for text in (texts[:-1] if planned is None else texts)]

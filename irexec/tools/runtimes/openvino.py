@@ -13,6 +13,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
 from irexec.errors import EngineError, InputError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.runtimes.process import ProcessRuntime, Worker
 from irexec.tools.runtimes.results import Observed, observed
@@ -54,7 +55,7 @@ class OpenVINORuntime(ProcessRuntime):
             save_model(made.model, path)
             outputs = self._ask(path, feeds, what, _PROPERTIES)
         if any(len(given) != len(asked) for given in outputs):
-            raise EngineError(f"openvino gives {len(outputs[0])} of {len(asked)} tensors of {what}", engine="openvino")
+            raise EngineError(f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino")
         position = {value: i for i, value in enumerate(asked)}
         return [[in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
 
@@ -62,7 +63,7 @@ class OpenVINORuntime(ProcessRuntime):
         """The inputs by the names and in the types of the copy."""
         bound = bind_inputs(self.inputs, dict(arrays))
         if len(bound) != len(made.inputs):
-            raise InputError(f"{len(bound)} inputs for {len(made.inputs)} Parameters")
+            raise InputError(f"{counted(len(bound), 'input')} for {counted(len(made.inputs), 'Parameter')}")
         return {
             name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
             for name, array, element in zip(made.inputs, bound, made.types, strict=True)

@@ -18,6 +18,7 @@ from converters.onnx.registry import translates
 from irexec.dtypes.elements import F64, I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
 _POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -40,7 +41,7 @@ class _Request:
         known = b.known(given)
         self.known = None if known is None else known.ravel().tolist()
         if self.known is not None and len(self.known) != len(self.axes):
-            raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {len(self.axes)} axes")
+            raise OpError(f"there are {len(self.known)} {'scales' if self.by_scale else 'sizes'} for {counted(len(self.axes), 'axis')}")
         if self.by_scale and not all(0 < scale < math.inf for scale in self.known or ()):
             raise OpError(f"the scales are {self.known}, expected positive and finite ones")
         self.changing = [i for i in range(len(self.axes)) if not self._stays(i)]
@@ -110,7 +111,7 @@ class _Request:
         b, shape = self.b, self.b.static(roi, "roi")
         length = shape[0] if len(shape) == 1 else 0
         if length not in (2 * len(self.axes), 2 * b.rank(self.x)):
-            raise OpError(f"roi has the shape {list(shape)} for {len(self.axes)} axes")
+            raise OpError(f"roi has the shape {list(shape)} for {counted(len(self.axes), 'axis')}")
         entry = i if length == 2 * len(self.axes) else self.axes[i]
         start, end = (Expression(b, b.emit("Gather", roi, b.constant(p), b.constant(0))).to(F64) for p in (entry, length // 2 + entry))
         return start, end

@@ -8,6 +8,7 @@ from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 @translates("Transpose")
@@ -41,7 +42,7 @@ def split_18(b: Context, x: Value, lengths: Value | None = None, *, axis: int = 
     """Into num_outputs parts, the last of which may be smaller."""
     parts = len(b.outputs) if num_outputs is None else num_outputs
     if parts < max(len(b.outputs), 1):
-        raise OpError(f"num_outputs is {parts} for {len(b.outputs)} outputs")
+        raise OpError(f"num_outputs is {parts} for {counted(len(b.outputs), 'output')}")
     check_unrolled(parts, "the parts")
     shape = b.fact(x).shape
     size = None if shape is None else shape[b.axis(axis, x)]

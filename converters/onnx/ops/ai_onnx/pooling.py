@@ -14,6 +14,7 @@ from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 def _rounding(windows: Windows, ceil_mode: int) -> str:
@@ -83,7 +84,7 @@ def _axes_rounded_up(windows: Windows, sizes: Sequence[int]) -> Iterator[tuple[i
 def _spatial_sizes(b: Context, x: Value, windows: Windows) -> tuple[int, ...]:
     sizes = b.static(x, "the data")[2:]
     if len(sizes) != len(windows.kernel):
-        raise OpError(f"the data {b.fact(x)} does not have the {len(windows.kernel)} spatial axes of the kernel")
+        raise OpError(f"the data {b.fact(x)} does not have the {counted(len(windows.kernel), 'spatial axis')} of the kernel")
     return sizes
 
 

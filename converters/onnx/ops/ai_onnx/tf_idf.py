@@ -11,6 +11,7 @@ from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 @translates("TfIdfVectorizer", since=9)
@@ -86,5 +87,5 @@ def _weighted(counts: Expression, mode: str, weights: list[float] | None, width:
     if mode == "TF" or not weights:
         return terms
     if len(weights) < width:
-        raise OpError(f"there are {len(weights)} weights for {width} columns")
+        raise OpError(f"there are {counted(len(weights), 'weight')} for {width} columns")
     return terms * Expression(counts.b, counts.b.constant(np.array(weights[:width], np.float32)))

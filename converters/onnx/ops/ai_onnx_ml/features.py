@@ -17,6 +17,7 @@ from converters.onnx.tensors import array_of
 from irexec.dtypes.elements import F32, I64, STRING, Element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 @translates("Binarizer", domain=AI_ONNX_ML)
@@ -100,7 +101,7 @@ def label_encoder(
     if not default:
         raise OpError("default_tensor is empty")
     if len(keys) != len(values) or not len(keys):
-        raise OpError(f"it has {len(keys)} keys and {len(values)} values")
+        raise OpError(f"it has {counted(len(keys), 'key')} and {counted(len(values), 'value')}")
     wide = b.unsqueeze(x, [b.rank(x)])
     column = b.constant(keys.astype(b.element(x).carrier), b.element(x))
     hit = Expression(b, b.emit("Equal", wide, column))

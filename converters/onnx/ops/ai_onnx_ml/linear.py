@@ -11,6 +11,7 @@ from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 @translates("LinearRegressor", domain=AI_ONNX_ML)
@@ -23,7 +24,7 @@ def linear_regressor(
 
 def _linear(b: Context, x: Value, coefficients: list[float], intercepts: list[float] | None, targets: int) -> Value:
     if targets < 1 or len(coefficients) % targets:
-        raise OpError(f"{len(coefficients)} coefficients cannot be split into {targets} rows")
+        raise OpError(f"{counted(len(coefficients), 'coefficient')} cannot be split into {targets} rows")
     matrix = b.constant(np.array(coefficients, np.float32).reshape(targets, -1))
     y = b.emit("MatMul", b.convert(x, F32), matrix, transpose_a=False, transpose_b=True)
     return b.emit("Add", y, b.constant(np.array(intercepts, np.float32))) if intercepts else y

@@ -64,7 +64,7 @@ def _kernel(type: str, parameters: list[float] | None, vectors: list[float], cou
     if type not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
         raise OpError(f"kernel_type is {type!r}, expected LINEAR, POLY, RBF or SIGMOID")
     if len(parameters or []) != 3 and (parameters or type != "LINEAR"):
-        raise OpError(f"kernel_params has {len(parameters or [])} values, expected gamma, coef0 and degree")
+        raise OpError(f"kernel_params has {counted(len(parameters or []), 'value')}, expected gamma, coef0 and degree")
     if count < 1 or not vectors or len(vectors) % count:
         raise OpError(f"support_vectors has {counted(len(vectors), 'value')}, which are not {count} vectors")
     gamma, offset, degree = parameters or (0.0, 0.0, 0.0)
@@ -112,9 +112,9 @@ def svm_classifier(
         raise ConversionError("a classifier without support vectors of two or more classes cannot be converted", unsupported=True)
     expected = len(counts) * (len(counts) - 1) // 2
     if len(rho) != expected:
-        raise OpError(f"rho has {counted(len(rho), 'value')}, expected {expected} for {len(counts)} classes")
+        raise OpError(f"rho has {counted(len(rho), 'value')}, expected {expected} for {counted(len(counts), 'class')}")
     if len(classlabels_strings or classlabels_ints or []) != len(counts):
-        raise OpError(f"the number of labels is not that of the {len(counts)} classes with vectors")
+        raise OpError(f"the number of labels is not that of the {counted(len(counts), 'class')} with vectors")
     for rows in (sum(counts), len(counts)):
         check_generated((rows, expected), F32, "the weights of the pairs of classes")
     pairs = list(combinations(range(len(counts)), 2))

@@ -24,6 +24,7 @@ from irexec.errors import ConversionError, OpError, check
 from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
 from irexec.ir.order import sort_by_producers
+from irexec.messages import counted
 from irexec.schema.inputs import Rank
 
 _COMPARE = {"BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater", "BRANCH_EQ": "Equal",
@@ -188,7 +189,7 @@ def _check_lengths(count: int, **lists: Sequence[object]) -> None:
     """Raise OpError for attributes that do not have one entry for each node, or for each leaf."""
     for name, values in lists.items():
         if len(values) != count:
-            raise OpError(f"{name} has {len(values)} entries, expected {count}")
+            raise OpError(f"{name} has {counted(len(values), 'entry')}, expected {count}")
 
 
 def _targets(n_targets: int | None, targets: Sequence[int]) -> int:
@@ -201,7 +202,7 @@ def _members(values: TensorProto | None, count: int) -> Iterator[list[float]]:
     values_ = np.array(_floats(None, values), np.float64)
     sets = np.split(values_, np.flatnonzero(np.isnan(values_)) + 1)[:-1]
     if len(sets) != count:
-        raise OpError(f"membership_values has {len(sets)} sets of members for {count} nodes")
+        raise OpError(f"membership_values has {counted(len(sets), 'set')} of members for {count} nodes")
     return iter([[float(number) for number in one[:-1]] for one in sets])
 
 

@@ -9,6 +9,7 @@ from converters.onnx.ops.ai_onnx.activation import clip_1, hard_sigmoid, leaky_r
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 _PARAMETERS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2}
 
@@ -25,7 +26,7 @@ def fused_activation(b: Context, x: Value, name: str, parameters: Sequence[float
     if name not in _PARAMETERS:
         raise OpError(f"activation {name!r} is not one of {', '.join(_PARAMETERS)}")
     if len(values) != _PARAMETERS[name]:
-        raise OpError(f"activation {name} has {len(values)} parameters, expected {_PARAMETERS[name]}")
+        raise OpError(f"activation {name} has {counted(len(values), 'parameter')}, expected {_PARAMETERS[name]}")
     if name == "LeakyRelu":
         return leaky_relu(b, x, alpha=values[0])
     if name == "Clip":

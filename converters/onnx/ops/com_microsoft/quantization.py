@@ -27,6 +27,7 @@ from irexec.dtypes.elements import F32, F64, I32, I64, U8, U32, Element, element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
+from irexec.messages import counted
 
 
 def _requantized(b: Context, x: Value, scale: Value, zero: Value | None, kind: Element) -> Value:
@@ -117,7 +118,7 @@ def qlinear_average_pool(
 def qlinear_concat(b: Context, scale: Value, zero: Value, *inputs: Value, axis: int) -> Value:
     """The inputs are a tensor, a scale and a zero point for each part."""
     if len(inputs) % 3 or not inputs:
-        raise OpError(f"it has {len(inputs)} inputs to concatenate, expected three for each tensor")
+        raise OpError(f"it has {counted(len(inputs), 'input')} to concatenate, expected three for each tensor")
     levels = [dequantized(b, *inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
     return quantized(b, b.emit("Concat", *levels, axis=axis), scale, zero, b.element(zero))
 
