@@ -33,7 +33,7 @@ def cut(text: str, limit: int) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-_PLURALS = {"axis": "axes", "branch": "branches", "class": "classes", "entry": "entries"}
+_PLURALS = {"axis": "axes", "body": "bodies", "branch": "branches", "class": "classes", "entry": "entries"}
 
 
 def counted(count: int, what: str) -> str:

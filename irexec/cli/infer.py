@@ -19,7 +19,7 @@ from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_
 from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
-from irexec.messages import listed
+from irexec.messages import counted, listed
 from irexec.tools.histogram import BINS, histogram
 from irexec.tools.image_files import IMAGE_SUFFIXES
 from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
@@ -114,7 +114,7 @@ def infer(
         report = run_once(model, sources, request, Messages(render.note_line, render.warning_line), advance)
     histograms = [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []
     if report.dumped is not None:
-        render.remark(f"{request.dump_folder}: {report.dumped} tensors")
+        render.remark(f"{request.dump_folder}: {counted(report.dumped, 'tensor')}")
     if as_json:
         render.as_json(_document(report) | ({"histograms": list(map(histogram_document, histograms))} if show_histograms else {}))
     else:

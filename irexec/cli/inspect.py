@@ -217,9 +217,10 @@ def _weights(model: Model, summary: Summary) -> list[WeightLine]:
 
 def _summary(path: str, summary: Summary) -> None:
     render.line(f"{path}: {summary.name or 'no name'}, IR version {summary.version}")
-    bodies = f", {summary.bodies} bodies" if summary.bodies else ""
+    bodies = f", {counted(summary.bodies, 'body')}" if summary.bodies else ""
     render.line(f"{counted(summary.layers, 'layer')} of {counted(len(summary.ops), 'operation')}{bodies}")
-    render.line(f"{summary.constants} constants, {summary.weight_elements:,} elements, {summary.weight_bytes:,} bytes")
+    elements = counted(summary.weight_elements, "element")
+    render.line(f"{counted(summary.constants, 'constant')}, {elements}, {counted(summary.weight_bytes, 'byte')}")
     rows = [("input", *port_cells(port)) for port in summary.inputs] + [("output", *port_cells(port)) for port in summary.outputs]
     render.table(("", "name", "type", "shape", "other names"), rows, whole=(2, 3))
     for sentence in summary.unsupported:
@@ -263,7 +264,8 @@ def _execution_graph(path: str, model: Model, show_layers: bool, show_ops: bool,
     measured = sum(layer.microseconds is not None for layer in executed)
     render.line(f"{path}: {model.name or 'no name'}")
     render.line(description(model))
-    render.line(f"{measured} layers with a time, {total:,.0f} µs in all" if measured else "no layer has a time: it was not measured")
+    times = f"{counted(measured, 'layer')} with a time, {total:,.0f} µs in all"
+    render.line(times if measured else "no layer has a time: it was not measured")
     if show_ops:
         render.line()
         render.table(("operation", "layers", "µs"), [(line.type, line.layers, line.microseconds) for line in types], right=(1, 2))

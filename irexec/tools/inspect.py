@@ -13,6 +13,7 @@ from irexec.html import Record, Records
 from irexec.ir.facts import Fact
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import counted
 from irexec.tools.operations import unsupported
 
 
@@ -43,7 +44,8 @@ class Summary(Record):
 
     def __repr__(self) -> str:
         ports = f"{brief(self.inputs)} -> {brief(self.outputs)}"
-        return f"<Summary {self.name!r}: {self.layers} layers, {self.constants} constants of {amount(self.weight_bytes)}, {ports}>"
+        constants = f"{counted(self.constants, 'constant')} of {amount(self.weight_bytes)}"
+        return f"<Summary {self.name!r}: {counted(self.layers, 'layer')}, {constants}, {ports}>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
-from irexec.messages import listed
+from irexec.messages import counted, listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
@@ -112,7 +112,7 @@ class Reduction(Record):
     def __repr__(self) -> str:
         """The layers and how they fail."""
         names = listed([f"{layer.name} ({layer.type})" for layer in self.layers], 3)
-        return f"<Reduction {self.before} -> {self.after} layers, {self.checks} checks: {names or 'no layer'}; {self.failure}>"
+        return f"<Reduction {self.before} -> {self.after} layers, {counted(self.checks, 'check')}: {names or 'no layer'}; {self.failure}>"
 
 
 def reduce(

@@ -118,7 +118,7 @@ def _weights_text(found: Contents) -> str | None:
         return None
     stored = found.precision
     bits = f", {stored.bits_per_weight:.3g} bits per weight" if stored is not None and stored.bits_per_weight is not None else ""
-    return f"{amount(found.weight_bytes)} in {count:,} constants{bits}"
+    return f"{amount(found.weight_bytes)} in {counted(count, 'constant')}{bits}"
 
 
 def _macs(report: CostReport) -> str:
