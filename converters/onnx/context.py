@@ -174,6 +174,10 @@ class Context:
             raise OpError(f"axis {axis} is out of range for rank {rank}")
         return axis % rank
 
+    def axis_if_known(self, axis: int, value: Value) -> int:
+        """The axis as an attribute in IR, where it may be negative: it stays so if the rank is not known."""
+        return axis if self.fact(value).shape is None else self.axis(axis, value)
+
     def convert(self, value: Value, to: Element) -> Value:
         """The value converted to another element type."""
         return value if self.element(value) is to else self.emit("Convert", value, destination_type=to)

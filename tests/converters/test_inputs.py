@@ -305,3 +305,25 @@ def test_a_negative_scale_of_attention() -> None:
     result = compiled([np.ones((1, 1, 1, 1), np.float32), key, value])
     np.testing.assert_allclose(result[0], [[[[0.880797]]]], rtol=1e-6)
     np.testing.assert_allclose(result[1], [[[[-1, 1]]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("operator", "domain", "shapes", "attributes", "message"),
+    [
+        ("Compress", "", [(2, 3), (2, 3)], {}, "condition has rank 2, expected 1"),
+        ("Imputer", "ai.onnx.ml", [(2, 3)], {"imputed_value_floats": [1.0, 2.0]}, "there are 2 imputed values for 3 columns of the data"),
+        ("FeatureVectorizer", "ai.onnx.ml", [(2, 3)], {"inputdimensions": [1, 2]}, r"inputdimensions is \[1, 2\], expected a number of columns for each of 1 input"),
+        ("FeatureVectorizer", "ai.onnx.ml", [(2, 3)], {"inputdimensions": [-1]}, r"inputdimensions is \[-1\]"),
+    ],
+)  # fmt: skip
+def test_sizes_that_contradict_each_other(
+    operator: str, domain: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], message: str
+) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    kinds = [TensorProto.BOOL if operator == "Compress" and i else TensorProto.FLOAT for i in range(len(shapes))]
+    infos = [helper.make_tensor_value_info(*info) for info in zip(names, kinds, shapes, strict=True)]
+    node = helper.make_node(operator, names, ["y"], domain=domain, **attributes)
+    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)])
+    with pytest.raises(irexec.ConversionError, match=rf"node 'y' \({domain or 'ai.onnx'}\.{operator} of opset \d+\): {message}"):
+        converters.convert(model)

@@ -56,6 +56,11 @@ OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
 }  # fmt: skip
 
 CORNERS: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
+    "LogSoftmax of any rank": (18, "(float[] x) => (y) { y = LogSoftmax(x) }", {}, [f32([0, 0], [0, 0])], [[[-np.log(2)] * 2] * 2]),
+    "ArgMax of any rank": (18, "(float[] x) => (int64[] y) { y = ArgMax <axis: int = -1, keepdims: int = 0> (x) }", {}, [f32([1, 2, 3], [3, 1, 2])], [[2, 0]]),
+    "TopK of any rank": (18, "(float[] x) => (float[] v, int64[] i) { v, i = TopK <axis: int = 0> (x, k) }", {"k": np.int64([1])}, [f32([1, 5], [3, 1])], [[[3, 5]], [[1, 0]]]),
+    "DynamicQuantizeLinear of any rank": (18, "(float[] x) => (uint8[] y, float[] s, uint8[] z) { y, s, z = DynamicQuantizeLinear(x) }", {}, [f32([0, 255], [2, 3])], [[[0, 255], [2, 3]], 1, 0]),
+    "LogSoftmax-11 without an element": (11, "(float[a,b,0,3] x) => (y) { y = LogSoftmax <axis: int = 2> (x) }", {}, [np.zeros((2, 5, 0, 3), np.float32)], [np.zeros((2, 5, 0, 3))]),
     "Slice of any number of axes": (18, "(float[2,3] x, int64[n] a, int64[n] b) => (y) { y = Slice(x, a, b) }", {}, [ROW, np.int64([1, 0]), np.int64([2, 2])], [[[4, 5]]]),
     "Slice of as many axes as are named": (18, "(float[2,3] x, int64[n] a, int64[n] b) => (y) { y = Slice(x, a, b, c) }", {"c": np.int64([1])}, [ROW, np.int64([1]), np.int64([99])], [[[2, 3], [5, 6]]]),
     "Div of integers truncates": (14, "(int32[4] x) => (int32[4] y) { y = Div(x, c) }", {"c": np.int32([2, 2, -2, -2])}, [np.int32([7, -7, 7, -7])], [[3, -3, -3, 3]]),

@@ -40,6 +40,9 @@ def hard_sigmoid(b: Context, x: Value, *, alpha: float = 0.2, beta: float = 0.5)
 
 @translates("LeakyRelu")
 def leaky_relu(b: Context, x: Value, *, alpha: float = 0.01) -> Value:
+    """A PRelu of one slope, which has an axis that data of rank 0 lacks."""
+    if b.fact(x).shape == ():
+        return b.emit("Select", b.emit("Less", x, b.constant(0, x)), b.emit("Multiply", x, b.constant(alpha, x)), x)
     return b.emit("PRelu", x, b.constant([alpha], x))
 
 
@@ -67,9 +70,12 @@ def thresholded_relu(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
 
 @translates("Celu", since=12)
 def celu(b: Context, x: Value, *, alpha: float = 1.0) -> Value:
-    """alpha * (exp(x / alpha) - 1) where x is negative."""
-    scaled = b.emit("Elu", b.emit("Divide", x, b.constant(alpha, x)), alpha=1.0)
-    return b.emit("Multiply", scaled, b.constant(alpha, x))
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)): of a positive alpha an Elu of x / alpha."""
+    divided = b.emit("Divide", x, b.constant(alpha, x))
+    if alpha > 0:
+        return b.emit("Multiply", b.emit("Elu", divided, alpha=1.0), b.constant(alpha, x))
+    curve = b.emit("Multiply", b.emit("Subtract", b.emit("Exp", divided), b.constant(1, x)), b.constant(alpha, x))
+    return b.emit("Add", b.emit("Maximum", x, b.constant(0, x)), b.emit("Minimum", curve, b.constant(0, x)))
 
 
 @translates("Gelu", since=20)
@@ -92,12 +98,12 @@ def swiglu(b: Context, gate: Value, x: Value, *, alpha: float = 1.0) -> Value:
 
 @translates("Shrink", since=9)
 def shrink(b: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """x + bias below -lambd, x - bias above lambd, 0 between; computed in f32 for integers."""
+    """x + bias below -lambd, else x - bias above lambd, 0 between; computed in f32 for integers."""
     kind = b.element(x)
     if not kind.is_float:
         return b.convert(shrink(b, b.convert(x, F32), bias=bias, lambd=lambd), kind)
-    below = b.emit("Select", b.emit("Less", x, b.constant(-lambd, x)), b.emit("Add", x, b.constant(bias, x)), b.constant(0, x))
-    return b.emit("Select", b.emit("Greater", x, b.constant(lambd, x)), b.emit("Subtract", x, b.constant(bias, x)), below)
+    above = b.emit("Select", b.emit("Greater", x, b.constant(lambd, x)), b.emit("Subtract", x, b.constant(bias, x)), b.constant(0, x))
+    return b.emit("Select", b.emit("Less", x, b.constant(-lambd, x)), b.emit("Add", x, b.constant(bias, x)), above)
 
 
 @translates("Clip")
@@ -137,7 +143,7 @@ def _softmax_like(operator: str, emit: Callable[[Context, Value, int], Any]) -> 
         return _flattened_before_13(b, x, axis, lambda value, softmax_axis: emit(b, value, softmax_axis))
 
     def new(b: Context, x: Value, *, axis: int = -1) -> Any:
-        return emit(b, x, b.axis(axis, max(b.rank(x), 1)))
+        return emit(b, x, axis if b.fact(x).shape is None else b.axis(axis, max(b.rank(x), 1)))
 
     add(operator, 1, "", old)
     add(operator, 13, "", new)

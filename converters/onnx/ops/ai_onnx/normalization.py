@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
@@ -128,7 +129,9 @@ def layer_normalization(
     centred = b.emit("Subtract", wide, mean)
     variance = b.emit("ReduceMean", b.emit("Multiply", centred, centred), axes, keep_dims=True)
     deviation = b.emit("Sqrt", b.emit("Add", variance, b.constant(epsilon, wide)))
-    return y, mean, b.emit("Divide", b.constant(1, wide), deviation)
+    kinds: dict[int, Element] = {TensorProto.FLOAT: F32, TensorProto.BFLOAT16: BF16}
+    kind = kinds.get(stash_type, b.element(wide))
+    return y, b.convert(mean, kind), b.convert(b.emit("Divide", b.constant(1, wide), deviation), kind)
 
 
 @translates("RMSNormalization", since=23)

@@ -102,9 +102,10 @@ def dequantized(b: Context, x: Value, scale: Value, zero: Value | None, *, kind:
 @translates("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(b: Context, x: Value) -> tuple[Value, ...]:
     """To u8 with the range of the data and 0."""
-    axes = list(range(b.rank(x)))
-    low = b.emit("Minimum", b.emit("ReduceMin", x, axes, keep_dims=False), b.constant(0, x))
-    high = b.emit("Maximum", b.emit("ReduceMax", x, axes, keep_dims=False), b.constant(0, x))
+    data, rank = (b.reshape(x, [-1]), 1) if b.fact(x).shape is None else (x, b.rank(x))
+    axes = list(range(rank))
+    low = b.emit("Minimum", b.emit("ReduceMin", data, axes, keep_dims=False), b.constant(0, x))
+    high = b.emit("Maximum", b.emit("ReduceMax", data, axes, keep_dims=False), b.constant(0, x))
     scale = b.emit("Divide", b.emit("Subtract", high, low), b.constant(255, x))
     level = b.emit("Clamp", b.emit("Divide", b.emit("Negative", low), scale), min=0.0, max=255.0)
     zero = b.convert(b.emit("Round", level, mode="half_to_even"), U8)

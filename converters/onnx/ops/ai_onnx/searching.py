@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from converters.onnx.context import Context
 from converters.onnx.registry import translates
 from irexec.ir.graph import Value
+from irexec.schema.inputs import VECTOR
 
 
 @translates("Unique", since=11)
@@ -14,7 +17,7 @@ def unique(b: Context, x: Value, *, axis: int | None = None, sorted: int = 1) ->
 
 
 @translates("Compress", since=9)
-def compress(b: Context, x: Value, condition: Value, *, axis: int | None = None) -> Value:
+def compress(b: Context, x: Value, condition: Annotated[Value, VECTOR], *, axis: int | None = None) -> Value:
     """The slices whose condition is true; the condition may be shorter than the axis."""
     if axis is None:
         x, axis = b.reshape(x, [-1]), 0

@@ -36,7 +36,7 @@ def topk_11(b: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1,
 
 def _topk(b: Context, x: Value, k: Value, axis: int, mode: str) -> tuple[Value, ...]:
     """Of equal values the one with the lower index comes first."""
-    return tuple(b.emit("TopK", x, k, axis=b.axis(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"))
+    return tuple(b.emit("TopK", x, k, axis=b.axis_if_known(axis, x), mode=mode, sort="value", stable=True, index_element_type="i64"))
 
 
 @translates("ArgMax")
@@ -56,7 +56,7 @@ def first_extreme(b: Context, x: Value, mode: str, normal_axis: int) -> Value:
 
 def _arg(b: Context, x: Value, mode: str, axis: int, keepdims: int, last: int) -> Value:
     """The last extreme is the first one of the reversed axis."""
-    normal_axis = b.axis(axis, x)
+    normal_axis = b.axis_if_known(axis, x)
     if last:
         x = b.emit("Slice", x, [-1], [-_MAX], [-1], [normal_axis])
     index = first_extreme(b, x, mode, normal_axis)

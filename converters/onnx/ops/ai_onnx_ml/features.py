@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Context
+from converters.onnx.ops.ai_onnx.shape import flattened
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
 from irexec.dtypes.elements import F32, I64, STRING, Element
@@ -59,6 +60,9 @@ def imputer(
     given: list[float] | list[int] = imputed_value_floats or imputed_value_int64s or []
     if len(given) == 0:
         raise OpError("neither imputed_value_floats nor imputed_value_int64s is given")
+    columns = b.sizes(x, "the data")[-1] if b.rank(x, "the data") else 1
+    if len(given) > 1 and isinstance(columns, int) and columns != len(given):
+        raise OpError(f"there are {counted(len(given), 'imputed value')} for {counted(columns, 'column')} of the data")
     old = replaced_value_float if kind.is_float else replaced_value_int64
     missing = b.emit("IsNaN", x) if kind.is_float and math.isnan(old) else b.emit("Equal", x, b.constant(old, x))
     return b.emit("Select", missing, b.constant(np.array(given), kind), x)
@@ -66,9 +70,32 @@ def imputer(
 
 @translates("FeatureVectorizer", domain=AI_ONNX_ML)
 def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | None = None) -> Value:
-    """The columns of several tensors, concatenated as f32; a vector is a column."""
-    wide = [b.convert(x, F32) for x in inputs]
-    return b.emit("Concat", *(b.unsqueeze(x, [1]) if b.rank(x) == 1 else x for x in wide), axis=1)
+    """The columns of several tensors, concatenated as f32, each cut or filled with zeros to its number; a vector is a row.
+
+    Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column, against the
+    specification.
+    """
+    if inputdimensions is not None and (len(inputdimensions) != len(inputs) or min(inputdimensions) < 0):
+        raise OpError(f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}")
+    rows = [_rows(b, b.convert(x, F32)) for x in inputs]
+    if inputdimensions is not None:
+        rows = [_of_columns(b, x, count) for x, count in zip(rows, inputdimensions, strict=True)]
+    return b.emit("Concat", *rows, axis=1)
+
+
+def _rows(b: Context, x: Value) -> Value:
+    """A vector as one row, and all axes after the first as one."""
+    rank = b.rank(x)
+    return x if rank == 2 else b.unsqueeze(x, [0]) if rank == 1 else flattened(b, x, 1)
+
+
+def _of_columns(b: Context, x: Value, count: int) -> Value:
+    columns = b.sizes(x)[1]
+    if columns == count:
+        return x
+    if not isinstance(columns, int) or columns < count:
+        x = b.emit("Pad", x, [0, 0], [0, count if not isinstance(columns, int) else count - columns], b.constant(0, x), pad_mode="constant")
+    return b.emit("Slice", x, [0], [count], [1], [1])
 
 
 @translates("OneHotEncoder", domain=AI_ONNX_ML)
