@@ -7,10 +7,10 @@ not one of its body.
 from __future__ import annotations
 
 import onnx
-from onnx import defs, inliner
+from onnx import defs, helper, inliner
 
 from converters.onnx.function_sizes import size_when_inlined
-from converters.onnx.graphs import domain_of, every_node, opsets_of
+from converters.onnx.graphs import domain_of, every_graph, every_node, opsets_of
 from converters.onnx.limits import MAX_INLINED_BYTES, MAX_INLINED_NODES
 from converters.onnx.locations import carry_marks
 from converters.onnx.registry import find
@@ -105,7 +105,7 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
         # The builder of the body reads inputs that do not exist; the nodes are reported when they are checked.
         return model
     try:
-        expanded = inliner.inline_selected_functions(_with_defaults(model, schema), [operator], inline_schema_functions=True)
+        expanded = inliner.inline_selected_functions(_prepared(model, schema), [operator], inline_schema_functions=True)
     except Exception:
         # As above; the operator is then reported as one without a translator.
         return model
@@ -122,10 +122,19 @@ def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
     return all(len(node.input) >= schema.min_input and len(node.output) >= schema.min_output for node in nodes)
 
 
-def _with_defaults(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
-    """The model with all default attributes of an operator added: bodies refer to attributes, which the inliner drops otherwise."""
+def _prepared(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:
+    """The model with what the inliner needs to make the bodies of an operator.
+
+    These are the operator's default attributes, to which bodies refer and which the inliner drops otherwise, and the types of
+    initializers, which it finds among inputs and other values only.
+    """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    for graph in every_graph(copy.graph):
+        if isinstance(graph, onnx.GraphProto):
+            typed = {info.name for info in (*graph.input, *graph.value_info)}
+            fixed = (tensor for tensor in graph.initializer if tensor.name not in typed)
+            graph.value_info.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims) for tensor in fixed)
     for node in every_node(copy.graph):
         if (domain_of(node), node.op_type) != (schema.domain, schema.name):
             continue

@@ -35,6 +35,21 @@ def test_a_body_by_the_types_of_the_inputs() -> None:
     np.testing.assert_array_equal(run(model, x, np.array([1]))[0], [2])
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_body_whose_inputs_are_initializers(inside: bool) -> None:
+    """Losses and shapes are most often called so; in a subgraph, the initializer is in the graph around it."""
+    call = "y = CenterCropPad (x, s)"
+    if inside:
+        branches = ", ".join(
+            f"{name}_branch = {name} () => (float[] {name}_y) {{ {call.replace('y', name + '_y', 1)} }}" for name in ("then", "else")
+        )
+        call = f"y = If <{branches}> (c)"
+    model = model_of(f"(float[3] x, bool c) => (float[] y) <int64[1] s = {{5}}> {{ {call} }}", 18)
+    np.testing.assert_array_equal(run(model, np.array([1, 2, 3], np.float32), np.array(True))[0], [0, 1, 2, 3, 0])
+    loss = '(float[1,2] x) => (float[] y) <int64[1] t = {1}, float[2] w = {3.0, 2.0}> { y = SoftmaxCrossEntropyLoss <reduction: string = "sum"> (x, t, w) }'
+    np.testing.assert_allclose(run(model_of(loss, 13), np.zeros((1, 2), np.float32))[0], 2 * np.log(2), rtol=1e-6)
+
+
 def test_a_body_inside_a_function_of_the_model() -> None:
     text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]> outer (int64 n) => (float[length] y) { y = own.window (n) }
     <domain: "own", opset_import: ["" : 18]> window (m) => (w) { h = HannWindow (m) w = Neg (h) }"""
