@@ -193,8 +193,10 @@ class Costs:
             return trips[0] if trips and trips[0] >= 0 else None
         for source in Wiring.of(node, body).sources:
             if source is not None and source[1] is not None:
-                shape = self._shape(node.inputs[source[0]])
-                count = None if shape is None else source[1].iterations(shape[source[1].axis])
+                shape, axis = self._shape(node.inputs[source[0]]), source[1].axis
+                if shape is None or not -len(shape) <= axis < len(shape):
+                    return None
+                count = source[1].iterations(shape[axis])
                 return count if isinstance(count, int) else None
         return 1
 

@@ -27,7 +27,8 @@ from irexec.schema.axes import normalize_axes
 
 # Bytes of results that a block computes, positions of a piece.
 _CACHED, _PIECE = 512 << 10, 48
-# Positions of the result along an axis, beyond which listing copies or pieces would take longer than they save.
+# Positions of the result or of the data along an axis, beyond which listing copies or pieces would take longer than they save, and
+# matrices more memory.
 _LONGEST = 1 << 17
 # Nanoseconds: of a call of a NumPy function, of a copied element; multiplications and additions for each nanosecond.
 _CALL, _COPY, _FLOPS = 1500.0, 0.4, 50.0
@@ -51,7 +52,7 @@ def interpolate(task: Task) -> Iterator[Kernel]:
     if dtype is None or dtype.kind == "O" or params.mode == "area":
         return
     sizes = [out[axis] for axis in axes]
-    if max(sizes, default=0) > _LONGEST:
+    if max((*sizes, *(shape[axis] for axis in axes)), default=0) > _LONGEST:
         return
     steps = float_steps(shape, params, axes, sizes, scales_of(shape, axes, sizes) if scales is None else scales)
     yield Resize(task, dtype, [(axis, taps) for axis, taps in steps if not _is_identity(taps)])
@@ -85,7 +86,7 @@ def _is_identity(taps: Taps) -> bool:
 def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
     """Of float types; one mean for each channel is a reduction."""
     dtype, sizes, out = working_type(task), task.shape(0)[2:], task.output_shape()[2:]
-    if dtype is None or not has_elements(task) or not chain_keeps_type(task) or max(out) > _LONGEST:
+    if dtype is None or not has_elements(task) or not chain_keeps_type(task) or max(*sizes, *out) > _LONGEST:
         return
     if set(out) == {1}:
         yield from reduction_over(task, tuple(range(2, len(sizes) + 2)), "ReduceMean", keep=True)

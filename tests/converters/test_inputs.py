@@ -314,14 +314,18 @@ def test_a_negative_scale_of_attention() -> None:
         ("Imputer", "ai.onnx.ml", [(2, 3)], {"imputed_value_floats": [1.0, 2.0]}, "there are 2 imputed values for 3 columns of the data"),
         ("FeatureVectorizer", "ai.onnx.ml", [(2, 3)], {"inputdimensions": [1, 2]}, r"inputdimensions is \[1, 2\], expected a number of columns for each of 1 input"),
         ("FeatureVectorizer", "ai.onnx.ml", [(2, 3)], {"inputdimensions": [-1]}, r"inputdimensions is \[-1\]"),
+        ("AveragePool", "", [(1, 3, 2, 2)], {"ceil_mode": 1, "kernel_shape": [1, 1], "strides": [0, 0]}, r"strides is \[0, 0\], expected positive numbers"),
+        ("MaxPool", "", [(1, 3, 2, 2)], {"ceil_mode": 1, "kernel_shape": [1, 1], "dilations": [1, -1]}, r"dilations is \[1, -1\], expected positive"),
+        ("MatMulNBits", "com.microsoft", [(2, 32), (3, 2, 16), (6,)], {"K": 32, "N": 3, "block_size": 0}, "K is 32, N 3 and block_size 0, expected positive"),
+        ("GroupQueryAttention", "com.microsoft", [(1, 2, 30), None, None, None, None, (1,), (1,)], {"num_heads": 2, "kv_num_heads": 1}, "the width of .* cannot be split"),
     ],
 )  # fmt: skip
 def test_sizes_that_contradict_each_other(
-    operator: str, domain: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], message: str
+    operator: str, domain: str, shapes: list[tuple[int, ...] | None], attributes: dict[str, Any], message: str
 ) -> None:
-    names = [f"x{i}" for i in range(len(shapes))]
+    names = ["" if shape is None else f"x{i}" for i, shape in enumerate(shapes)]
     kinds = [TensorProto.BOOL if operator == "Compress" and i else TensorProto.FLOAT for i in range(len(shapes))]
-    infos = [helper.make_tensor_value_info(*info) for info in zip(names, kinds, shapes, strict=True)]
+    infos = [helper.make_tensor_value_info(*info) for info in zip(names, kinds, shapes, strict=True) if info[0]]
     node = helper.make_node(operator, names, ["y"], domain=domain, **attributes)
     graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)])

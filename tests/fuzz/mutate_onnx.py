@@ -131,6 +131,22 @@ def _attribute(model: onnx.ModelProto, rng: random.Random) -> None:
         node.attribute[i].CopyFrom(made)
 
 
+def _list(model: onnx.ModelProto, rng: random.Random) -> None:
+    """A list in an attribute with other values of its type, or with another number of them; a number as one that is out of range."""
+    found = [attribute for node in _of(model, "NodeProto") for attribute in node.attribute]
+    attribute = rng.choice(found)
+    for name in ("ints", "floats", "strings"):
+        values = list(getattr(attribute, name))
+        if values:
+            same = {"ints": [0, -1, 1, 3, 2**40, 2**63 - 1], "floats": [0.0, float("nan"), 1e38], "strings": [b"", b"x", b"\xff"]}[name]
+            made = rng.choice([[], values[:-1], [*values, values[0]], values * 2, values[::-1], *([one] * len(values) for one in same)])
+            attribute.ClearField(name)
+            getattr(attribute, name).extend(made)
+            return
+    if attribute.type == onnx.AttributeProto.INT:
+        attribute.i = rng.choice([0, -1, 1, 2, 7, 2**31, -(2**63), 2**63 - 1])
+
+
 def _node(model: onnx.ModelProto, rng: random.Random) -> None:
     """Another type or domain of a node, a copy of it, or a node of another model."""
     nodes = model.graph.node
@@ -252,5 +268,5 @@ def _function(model: onnx.ModelProto, rng: random.Random) -> None:
 
 
 CHANGES: list[tuple[Callable[[onnx.ModelProto, random.Random], None], int]] = [
-    (_field, 8), (_attribute, 8), (_node, 4), (_value, 5), (_type, 6), (_fixed, 4), (_tensor, 5), (_opset, 2), (_function, 1),
+    (_field, 8), (_attribute, 8), (_list, 6), (_node, 4), (_value, 5), (_type, 6), (_fixed, 4), (_tensor, 5), (_opset, 2), (_function, 1),
 ]  # fmt: skip

@@ -46,7 +46,7 @@ class Windows:
         """From ONNX attributes.
 
         Raises:
-            OpError: a list has the wrong length, or auto_pad an unknown value.
+            OpError: a list has the wrong length, a stride or dilation is not positive, or auto_pad has an unknown value.
         """
         if auto_pad not in _AUTO_PADS:
             raise OpError(f"auto_pad is {auto_pad!r}, expected {', '.join(filter(None, _AUTO_PADS))}")
@@ -55,6 +55,9 @@ class Windows:
         if mode == "valid":
             both = [0] * (2 * rank)
         strides, dilations = broadcast_to_axes(strides, rank, 1, "strides"), broadcast_to_axes(dilations, rank, 1, "dilations")
+        for name, values in (("strides", strides), ("dilations", dilations)):
+            if any(value < 1 for value in values):
+                raise OpError(f"{name} is {values}, expected positive numbers")
         return Windows(list(kernel), strides, dilations, both[:rank], both[rank:], mode)
 
     @property

@@ -49,7 +49,7 @@ def tf_idf_vectorizer(
 def _grams(pool: list[int], starts: list[int]) -> list[np.ndarray]:
     """The n-grams of length 1, 2, ..., by the index at which each length starts in the pool."""
     stops = [*starts[1:], len(pool)]
-    if any(not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)):
+    if len(stops) != len(starts) or any(not 0 <= start <= end <= len(pool) for start, end in zip(starts, stops, strict=True)):
         raise OpError(f"ngram_counts is {list(starts)} for a pool of {len(pool)}")
     lengths = [(end - start) // length for length, (start, end) in enumerate(zip(starts, stops, strict=True), 1)]
     return [

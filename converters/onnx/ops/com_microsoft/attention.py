@@ -260,7 +260,10 @@ def _queries(b: Context, query: Value, key: Value | None, value: Value | None, n
         width = b.sizes(query)[2]
         if not isinstance(width, int):
             raise OpError(f"the width of {b.fact(query)} is not known")
-        size = width // (num_heads + 2 * kv_num_heads)
+        heads = num_heads + 2 * kv_num_heads
+        if width % heads:
+            raise OpError(f"the width of {b.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
+        size = width // heads
         lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
         query, key, value = b.emit("VariadicSplit", query, b.constant(2), lengths)
     counts = (num_heads, kv_num_heads, kv_num_heads)

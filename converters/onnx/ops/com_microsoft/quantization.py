@@ -191,6 +191,8 @@ def matmul_n_bits(
     """Weights (N, blocks of K, block) of 2, 4 or 8 bits, which stay packed: IR's u2, u4 and u8 have the same layout."""
     if bits not in (2, 4, 8) or weight_prepacked:
         raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
+    if min(K, N, block_size) < 1:
+        raise OpError(f"K is {K}, N {N} and block_size {block_size}, expected positive numbers")
     blocks = -(-K // block_size)
     kind = b.element(x)
     unscaled = b.convert(_packed(b, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
