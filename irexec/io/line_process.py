@@ -71,7 +71,7 @@ class LineProcess:
     def _line(self, timeout: float | None) -> str:
         if self._process.stdout is None:
             return ""
-        timer = threading.Timer(timeout, self._end_late) if timeout is not None else None
+        timer = threading.Timer(min(timeout, threading.TIMEOUT_MAX), self._end_late) if timeout is not None else None
         if timer is not None:
             timer.start()
         try:

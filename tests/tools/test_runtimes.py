@@ -151,6 +151,8 @@ class Core:
     [
         # Long enough to be started on a busy machine.
         ("DIES", 300, EngineError, "the process of openvino ended with exit code 9"),
+        # Longer than a clock counts.
+        ("DIES", 1e300, EngineError, "the process of openvino ended with exit code 9"),
         ("HANGS", 2, RunTimeoutError, "openvino took longer than 2 s"),
     ],
 )

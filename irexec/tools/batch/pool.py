@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from irexec.backend.threads import thread_count
-from irexec.errors import ModelError
+from irexec.errors import InputError, ModelError
 from irexec.io.files import flush_file
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartRunner, PartTask, Progress
@@ -106,9 +106,14 @@ class Processes:
         job: that they do.
         count: how many there are; None is as many as there are cores to use.
         make: makes what does a part.
+
+    Raises:
+        InputError: this is a daemonic process of multiprocessing, which may not start others.
     """
 
     def __init__(self, job: Job, count: int | None = None, make: Make = partial(PartRunner, flushes=False)) -> None:
+        if multiprocessing.current_process().daemon:
+            raise InputError("the processes of a job cannot be started from a daemonic process: start this one with daemon=False")
         self.count = thread_count(count)
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from irexec import ModelError
+from irexec import InputError, ModelError
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import Job
 from irexec.tools.batch.part import PartResult, PartTask, Progress
@@ -79,3 +81,9 @@ def test_a_model_of_which_processes_die_ends_the_job(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="ended twice before it ran the model"):
         results("load", tmp_path)
     assert deaths(tmp_path) == 2
+
+
+def test_a_daemonic_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
+    with pytest.raises(InputError, match="cannot be started from a daemonic process"):
+        Processes(Job(model="model.xml"), 1)
