@@ -125,7 +125,7 @@ ROWS += [
         [8, 9],
         axes="2",
         mode="nearest",
-        says="target_spatial_shape has 2 values for 1 axes",
+        says="target_spatial_shape has 2 values for 1 axis",
         id="too many sizes",
     ),
     refuses("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 4", mode="nearest", says="axis 4 is out of range", id="axis out of range"),

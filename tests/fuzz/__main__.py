@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import sys
 import time
@@ -62,11 +63,13 @@ def _names(text: str) -> list[str]:
 
 def _run(options: argparse.Namespace, pool: Pool) -> int:
     report = Report(options.seed)
-    for job, result in pool.results(_jobs(options)):
-        known = set(report.groups)
-        report.add(job, result)
-        for key in set(report.groups) - known:
-            print(f"case {job.number}: {report.groups[key].finding}", file=sys.stderr)
+    # Ctrl-C ends the search; what was found is written.
+    with contextlib.suppress(KeyboardInterrupt):
+        for job, result in pool.results(_jobs(options)):
+            known = set(report.groups)
+            report.add(job, result)
+            for key in set(report.groups) - known:
+                print(f"case {job.number}: {report.groups[key].finding}", file=sys.stderr)
     print(report.summary())
     for group in report.ordered():
         path, confirmed = settle(group, options.seed, pool, options.output, options.minimise)

@@ -191,6 +191,8 @@ class Output:
 
     def __init__(self, output: str, job: Job) -> None:
         path = Path(output)
+        if path.name in ("", ".."):
+            raise InputError(f"-o {output!r} does not end in the name of a file or folder, beside which the manifest is written")
         is_file = path.suffix[1:] in FORMATS
         if is_file and path.suffix[1:] != job.form:
             raise InputError(f"-o {path} ends in {path.suffix}, and --format is {job.form}")

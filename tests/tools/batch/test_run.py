@@ -217,6 +217,12 @@ def test_the_output_among_the_sources_is_no_item(tmp_path: Path, model: str, sou
     assert run(model, sources, tmp_path / output, batch_size=2, resume=True).resumed == 20
 
 
+@pytest.mark.parametrize("output", [".", "..", "/", "a/.."])
+def test_an_output_without_a_name_is_refused(output: str, model: str, source: str) -> None:
+    with pytest.raises(InputError, match="does not end in the name of a file or folder"):
+        run(model, [source], Path(output))
+
+
 def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: str) -> None:
     (tmp_path / "out.npz").write_bytes(b"mine")
     with pytest.raises(InputError, match="exists: --resume goes on"):
