@@ -109,13 +109,9 @@ def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | No
         )
     with np.errstate(all="ignore"):
         order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
-    chosen = np.take_along_axis(scores, order, -1).astype(np.float64)
-    each = order.shape[-1]
-    for position, indices, values in zip(
-        np.ndindex(*order.shape[:-1]), order.reshape(-1, each).tolist(), chosen.reshape(-1, each).tolist(), strict=True
-    ):
-        for rank, (index, value) in enumerate(zip(indices, values, strict=True), 1):
-            yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", value)
+    for position in np.ndindex(*order.shape[:-1]):
+        for rank, index in enumerate(order[position].tolist(), 1):
+            yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", float(scores[position][index]))
 
 
 def read_labels(path: str) -> list[str]:
