@@ -19,6 +19,7 @@ from irexec.errors import ConversionError, InputError, OpError, UnsupportedError
 from irexec.ir.dims import PartialShape, meet_shapes, shape_text
 from irexec.ir.graph import Value
 from irexec.ir.shape_text import ShapeLike
+from irexec.messages import counted
 
 Warn = Callable[[str], object]
 Shapes = Mapping[str | None, ShapeLike]
@@ -30,8 +31,7 @@ def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model
     model, folder = load(source, warn)
     missing = unsupported(model)
     if missing:
-        count = "1 node" if len(missing) == 1 else f"{len(missing)} nodes"
-        raise ConversionError(f"{count} cannot be converted: {'; '.join(missing)}", unsupported=True)
+        raise ConversionError(f"{counted(len(missing), 'node')} cannot be converted: {'; '.join(missing)}", unsupported=True)
     return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Context, Kernel, Order, Task
-from irexec.backend.product_cost import COPY, TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost, unpacked_product_cost
+from irexec.backend.product_cost import COPY, LONGEST_BLOCK, TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost, unpacked_product_cost
 from irexec.backend.scratch import Scratch
 
 # Elements to which the chain is applied at once.
@@ -30,9 +30,6 @@ _TRANSPOSED = 128
 # Bytes of the output that a block computes at most. Cutting a product costs more than a chain that reads it from the last cache;
 # what is transposed afterwards should be near.
 _DIRECT_LIMIT, _TRANSPOSED_LIMIT = 1 << 24, 1 << 20
-
-# Nanoseconds of work of a block at most: the run's time is looked at between blocks.
-_MOST_OF_A_BLOCK = 200_000_000
 
 # Nanoseconds of work that are worth a block of their own.
 _WORTH_A_BLOCK = 50_000
@@ -199,8 +196,8 @@ class LinearKernel(Kernel):
         by_tokens = self.weights.limit is None and (g.tokens > 512 or g.tokens >= g.features)
         length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
         count = -(-length * other * self.dtype.itemsize // self.limit)
-        work = 2 * g.tokens * g.features * g.inner // 100
-        count, worth = max(count, work // _MOST_OF_A_BLOCK), work // _WORTH_A_BLOCK
+        work = 2 * g.tokens * g.features * g.inner
+        count, worth = max(count, work // LONGEST_BLOCK), work // 100 // _WORTH_A_BLOCK
         if threads > 1 and g.sheets < threads:
             count = max(count, min(-(-threads // g.sheets), worth))
         size = -(-length // max(count, 1) // 16) * 16 or 1

@@ -14,7 +14,7 @@ from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
 from irexec.backend.kernel import Context, Kernel, Task
 from irexec.backend.linear import Geometry, Weights, blasable, contiguous, linear_kernels
-from irexec.backend.product_cost import COPY, product_cost
+from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 
@@ -26,10 +26,6 @@ _WORTH_A_BLOCK = 5_000_000
 
 # More small products with one constant matrix than these are computed as two stacks, of which a block is many.
 _MANY = 64
-
-# Floating-point operations of a block at most, if it has rows enough to be cut: a fraction of a second, after which the run's time is
-# looked at.
-_MOST_OF_A_BLOCK = 10_000_000_000
 
 # The fewest rows of a matrix that are a block of their own.
 _FEWEST_ROWS = 128
@@ -111,7 +107,7 @@ class MatrixProducts(Kernel):
         count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _FEWEST_ROWS))
         if threads > 1 and math.prod(self._leading) < threads:
             count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _FEWEST_ROWS)))
-        count = max(count, min(work // _MOST_OF_A_BLOCK, -(-rows // _FEWEST_ROWS)))
+        count = max(count, min(work // LONGEST_BLOCK, -(-rows // _FEWEST_ROWS)))
         step = -(-rows // max(count, 1))
         # Several matrices in a block, if they are small.
         together = max(1, min(_CACHED // max(size, 1), -(-_WORTH_A_BLOCK // max(work, 1)))) if step >= rows else 1

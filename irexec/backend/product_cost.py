@@ -12,6 +12,9 @@ from bisect import bisect_left
 # Products below this are computed by a kernel that packs nothing (rows * columns * inner).
 UNPACKED_LIMIT = 1_000_000
 
+# Floating-point operations of a block of a product at most: some tenths of a second, after which the run's time is looked at.
+LONGEST_BLOCK = 20_000_000_000
+
 # What a thread reads from memory beyond its L2 cache, in bytes per nanosecond.
 _BANDWIDTH = 12.0
 

@@ -86,10 +86,12 @@ def _is_identity(taps: Taps) -> bool:
 def adaptive_avg_pool(task: Task) -> Iterator[Kernel]:
     """Of float types; one mean for each channel is a reduction."""
     dtype, sizes, out = working_type(task), task.shape(0)[2:], task.output_shape()[2:]
-    if dtype is None or not has_elements(task) or not chain_keeps_type(task) or max(*sizes, *out) > _LONGEST:
+    if dtype is None or not has_elements(task) or not chain_keeps_type(task):
         return
     if set(out) == {1}:
         yield from reduction_over(task, tuple(range(2, len(sizes) + 2)), "ReduceMean", keep=True)
+        return
+    if max(*sizes, *out) > _LONGEST:
         return
     steps = []
     for axis, (size, count) in enumerate(zip(sizes, out, strict=True), 2):

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from irexec.backend import matmul
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Context, Kernel, Task
@@ -125,7 +126,21 @@ def test_many_small_products_are_few_blocks(shapes: tuple[tuple[int, ...], tuple
         assert len(kernel.blocks) < 10
 
 
-@pytest.mark.parametrize(("shape", "expected"), [((40_000, 4_000), 32), ((100, 1_000_000), 1)])
+@pytest.mark.parametrize(("right", "expected"), [((2, 3), 2), ((3, 2, 3), 4)])
+def test_matrices_with_a_shared_right_operand_are_one(monkeypatch: pytest.MonkeyPatch, right: tuple[int, ...], expected: int) -> None:
+    multiply, ranks = matmul._multiply, set()
+
+    def noted(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+        ranks.add(left.ndim)
+        multiply(scratch, left, right, out)
+
+    monkeypatch.setattr(matmul, "_multiply", noted)
+    inputs = [random(50, 3, 4, 2), random(*right)]
+    check(task_of("MatMul", "opset1", inputs), inputs)
+    assert ranks == {expected}
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((40_000, 4_000), 16), ((100, 1_000_000), 1)])
 def test_a_long_product_is_cut(shape: tuple[int, int], expected: int) -> None:
     """So that the run's time is looked at in it."""
     rows, inner = shape

@@ -56,6 +56,7 @@ OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
 }  # fmt: skip
 
 CORNERS: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
+    "Imputer of any rank": (18, "(float[] x) => (float[] y) { y = ai.onnx.ml.Imputer <imputed_value_floats: floats = [7.0, 8.0], replaced_value_float: float = 0.0> (x) }", {}, [f32([0, 0], [1, 0])], [[[7, 8], [1, 8]]]),
     "LogSoftmax of any rank": (18, "(float[] x) => (y) { y = LogSoftmax(x) }", {}, [f32([0, 0], [0, 0])], [[[-np.log(2)] * 2] * 2]),
     "ArgMax of any rank": (18, "(float[] x) => (int64[] y) { y = ArgMax <axis: int = -1, keepdims: int = 0> (x) }", {}, [f32([1, 2, 3], [3, 1, 2])], [[2, 0]]),
     "TopK of any rank": (18, "(float[] x) => (float[] v, int64[] i) { v, i = TopK <axis: int = 0> (x, k) }", {"k": np.int64([1])}, [f32([1, 5], [3, 1])], [[[3, 5]], [[1, 0]]]),

@@ -49,8 +49,6 @@ _READABLE = (
 
 # The fuzzer's own clock reads how long processes that a case has started have waited.
 _CLOCK = re.compile(r"/proc/\d+/(schedstat|task/\d+/children)")
-# Memory that the processes of batch share, in a file that loses its name as soon as it is open.
-_SHARED_MEMORY = re.compile(r"/dev/shm/pym-\d+-\w+")
 
 Report = Callable[[str, str, str], object]
 
@@ -94,8 +92,7 @@ class Audit:
         # Not realpath, which would make events of its own.
         full = "" if "\0" in name else os.path.abspath(name)
         inside = not full or full == self._folder or full.startswith(f"{self._folder}/")
-        is_shared = _SHARED_MEMORY.fullmatch(full) is not None
-        allowed = full == os.devnull or is_shared if writes else full.startswith(self._readable) or _CLOCK.fullmatch(full)
+        allowed = full == os.devnull if writes else full.startswith(self._readable) or _CLOCK.fullmatch(full)
         if not inside and not allowed:
             self._violation(event, full, refuse=writes)
 

@@ -42,7 +42,7 @@ def hard_sigmoid(b: Context, x: Value, *, alpha: float = 0.2, beta: float = 0.5)
 def leaky_relu(b: Context, x: Value, *, alpha: float = 0.01) -> Value:
     """A PRelu of one slope, which has an axis that data of rank 0 lacks."""
     if b.fact(x).shape == ():
-        return b.emit("Select", b.emit("Less", x, b.constant(0, x)), b.emit("Multiply", x, b.constant(alpha, x)), x)
+        return prelu_7(b, x, b.constant(alpha, x))
     return b.emit("PRelu", x, b.constant([alpha], x))
 
 

@@ -50,11 +50,10 @@ def flatten(b: Context, x: Value, *, axis: int = 1) -> Value:
 
 def flattened(b: Context, x: Value, axis: int) -> Value:
     """To two axes, split before a non-negative axis."""
-    sizes = b.sizes(x)
+    sizes, static = b.sizes(x), b.shape_if_known(x)
     if axis == 0:
         return b.emit("Reshape", x, [1, -1], special_zero=False)
-    if 0 in sizes and b.shape_if_known(x) is not None:
-        static = b.static(x)
+    if static is not None and 0 in static:
         return b.emit("Reshape", x, [math.prod(static[:axis]), math.prod(static[axis:])], special_zero=False)
     if axis == 1 and 0 not in sizes:
         return b.emit("Reshape", x, [0, -1], special_zero=True)
@@ -62,7 +61,7 @@ def flattened(b: Context, x: Value, axis: int) -> Value:
     lead = b.emit("ReduceProd", b.emit("Slice", shape, [0], [axis], [1], [0]), [0], keep_dims=True)
     # Of a tensor without elements -1 could be any size.
     rest = b.constant([-1])
-    if b.shape_if_known(x) is None:
+    if static is None:
         rest = b.emit("ReduceProd", b.emit("Slice", shape, [axis], [len(sizes)], [1], [0]), [0], keep_dims=True)
     return b.emit("Reshape", x, b.emit("Concat", lead, rest, axis=0), special_zero=False)
 

@@ -60,7 +60,7 @@ def imputer(
     given: list[float] | list[int] = imputed_value_floats or imputed_value_int64s or []
     if len(given) == 0:
         raise OpError("neither imputed_value_floats nor imputed_value_int64s is given")
-    columns = b.sizes(x, "the data")[-1] if b.rank(x, "the data") else 1
+    columns = (b.fact(x).shape or (None,))[-1]
     if len(given) > 1 and isinstance(columns, int) and columns != len(given):
         raise OpError(f"there are {counted(len(given), 'imputed value')} for {counted(columns, 'column')} of the data")
     old = replaced_value_float if kind.is_float else replaced_value_int64
@@ -75,7 +75,7 @@ def feature_vectorizer(b: Context, *inputs: Value, inputdimensions: list[int] | 
     Source: ONNX Runtime, where the specification is silent. The reference evaluator of ONNX takes a vector as a column, against the
     specification.
     """
-    if inputdimensions is not None and (len(inputdimensions) != len(inputs) or min(inputdimensions) < 0):
+    if inputdimensions is not None and (len(inputdimensions) != len(inputs) or any(count < 0 for count in inputdimensions)):
         raise OpError(f"inputdimensions is {inputdimensions}, expected a number of columns for each of {counted(len(inputs), 'input')}")
     rows = [_rows(b, b.convert(x, F32)) for x in inputs]
     if inputdimensions is not None:
