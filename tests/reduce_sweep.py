@@ -86,8 +86,8 @@ class Editing:
         node.outputs.append(Value(node, 0, fact))
         self.next += 1
         # Before its readers, so that the order of the file stays a topological one.
-        place = max((self.model.nodes.index(value.node) for value in inputs), default=-1) + 1
-        self.model.nodes.insert(place, node)
+        position = max((self.model.nodes.index(value.node) for value in inputs), default=-1) + 1
+        self.model.nodes.insert(position, node)
         return node
 
     def constant(self, array: np.ndarray, element: irexec.Element) -> Value:
@@ -186,17 +186,17 @@ def nan(model: irexec.Model, rng: np.random.Generator) -> Planted:
 
 def nan_weight(model: irexec.Model, rng: np.random.Generator) -> Planted:
     """A NaN among the weights of a product."""
-    places = [
+    positions = [
         (node, i, source.node)
         for node in model.nodes
         if node.type in ("Convolution", "MatMul", "GroupConvolution", "Add", "Multiply")
         for i, source in enumerate(node.inputs)
         if source is not None and source.node.constant is not None and source.node.constant.element is F32 and source.node.constant.count
     ]
-    places = [place for place in places if not follows_constants(place[0].outputs[0], set())]
-    if not places:
+    positions = [position for position in positions if not follows_constants(position[0].outputs[0], set())]
+    if not positions:
         raise Unsuitable("no product with weights")
-    node, _, source = places[int(rng.integers(len(places)))]
+    node, _, source = positions[int(rng.integers(len(positions)))]
     assert source.constant is not None
     array = constant_value(source.constant).copy()
     array.reshape(-1)[:] = np.nan
@@ -208,14 +208,14 @@ def nan_weight(model: irexec.Model, rng: np.random.Generator) -> Planted:
 def declared_shape(model: irexec.Model, rng: np.random.Generator) -> Planted:
     """An output port that declares another shape than its layer gives."""
     facts = infer_shapes(model).facts
-    places = [
+    positions = [
         (node, value)
         for node in model.nodes
         if node.type not in ("Parameter", "Constant", "Result")
         for value in node.outputs
         if value.fact is not None and value.fact.shape and any(isinstance(size, int) for size in facts[value].shape or ())
     ]
-    node, value = places[int(rng.integers(len(places)))]
+    node, value = positions[int(rng.integers(len(positions)))]
     assert value.fact is not None and value.fact.shape is not None
     sizes = list(value.fact.shape)
     known = [axis for axis, size in enumerate(facts[value].shape or ()) if isinstance(size, int)]
@@ -252,12 +252,12 @@ def wrong_attribute_for_openvino(model: irexec.Model, rng: np.random.Generator) 
 
 
 def _with_wrong_attribute(model: irexec.Model, rng: np.random.Generator) -> Node:
-    places = [
+    positions = [
         (node, name) for node in model.nodes for name in node.attributes if name in _WRONG and node.type not in ("Constant", "Parameter")
     ]
-    if not places:
+    if not positions:
         raise Unsuitable("no such attribute")
-    node, name = places[int(rng.integers(len(places)))]
+    node, name = positions[int(rng.integers(len(positions)))]
     node.attributes[name] = _WRONG[name]
     return node
 

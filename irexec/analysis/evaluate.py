@@ -15,7 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
 LARGEST_VALUE = 1024
-"""The most elements of a tensor whose value is propagated through a graph before it runs."""
+"""The maximum number of elements of a tensor whose value is propagated through a graph before it runs."""
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:

@@ -95,10 +95,10 @@ class _Axis:
         """The input rows that so many output rows read."""
         return (rows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
 
-    def chunks(self, rows: int, most: int) -> list[_Chunk]:
-        """All output rows in tiles of ``rows`` rows, at most ``most`` in a chunk; rows that are left over are a chunk of one tile."""
-        starts = range(0, self.count // rows * rows, rows * most)
-        found = [self._chunk(start, rows, min(most, (self.count - start) // rows)) for start in starts]
+    def chunks(self, rows: int, maximum: int) -> list[_Chunk]:
+        """All output rows in tiles of ``rows`` rows, at most ``maximum`` in a chunk; rows that are left over are a chunk of one tile."""
+        starts = range(0, self.count // rows * rows, rows * maximum)
+        found = [self._chunk(start, rows, min(maximum, (self.count - start) // rows)) for start in starts]
         left = self.count % rows
         return [*found, self._chunk(self.count - left, left, 1)] if left else found
 

@@ -20,7 +20,7 @@ class Held:
     Attributes:
         layers: whose results they are; several where one is written over another, or lies in a part of another.
         kind: "arena" for a tensor in the arena, "workspace" of a kernel, which is in it too, "own" for a tensor with memory of its
-            own, as results have, "body" for the most that the tensors of a body take at once.
+            own, as results have, "body" for the peak of the tensors of a body.
         offset: in the arena; None for memory of its own.
         bytes: how many.
         first, last: the indices of the steps.

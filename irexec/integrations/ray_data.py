@@ -37,7 +37,8 @@ _ANSWER = 5
 """Seconds that an address has to answer."""
 
 _PARTS, _CALLS = 8, 5
-"""The most parts of one call of an actor, and the fewest calls of each. A call takes Ray a tenth of a second, and is lost with its node."""
+"""The maximum number of parts in one call of an actor, and the minimum number of calls of each. A call takes Ray a tenth of a
+second, and is lost with its node."""
 
 
 def load_ray() -> Any:
@@ -58,7 +59,7 @@ class RayActors:
 
     Args:
         job: that they do.
-        count: the most actors; None is as many as the cluster has processors.
+        count: the maximum number of actors; None is as many as the cluster has processors.
         address: of a cluster: "auto" for the one that this machine is part of, "HOST:PORT", or None to start one here.
 
     Raises:

@@ -133,7 +133,7 @@ class Rotated:
         return start, edge, np.maximum(leave - enter, 0)
 
 
-# The most overlaps that are cached, 12 bytes each.
+# The maximum number of overlaps that are cached, 12 bytes each.
 _MAX_CACHED = 1 << 23
 
 

@@ -93,7 +93,7 @@ def float_steps(
 
 
 def _in_order(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Taps]]:
-    """Axes that grow least first; among equals the last axis first."""
+    """Axes by the ratio of their sizes, the smallest first; among equals the last axis first."""
     return sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0]))
 
 

@@ -235,9 +235,10 @@ def totals(report: CostReport) -> list[str]:
     """The lines below the tables: sums, and what is not known."""
     whole, known = report.cost, report.known
     exact = whole.macs is not None and whole.bytes is not None
-    least = "" if exact else "at least "
+    at_least = "" if exact else "at least "
     macs, size = known.macs or 0, known.bytes or 0
-    text = f"{least}{metric(macs)}{'' if macs > 999 else ' '}MACs, {metric(known.parameters)} parameters, {amount(size)} read and written"
+    unit = "MACs" if macs > 999 else " MACs"
+    text = f"{at_least}{metric(macs)}{unit}, {metric(known.parameters)} parameters, {amount(size)} read and written"
     lines = [f"{text}, {2 * macs / size:.3g} FLOP/B" if exact and macs and size else text]
     if report.unknown:
         lines.append(f"not known of {counted(len(report.unknown), 'layer')}: {listed(report.unknown, 3)}")

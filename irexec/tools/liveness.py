@@ -60,7 +60,7 @@ class Liveness:
 
     @property
     def peak(self) -> int:
-        """The index of the layer during which the most bytes are alive, the first of them; 0 without layers."""
+        """The index of the layer of the peak, the first such layer; 0 without layers."""
         return max(range(len(self.curve)), key=lambda i: self.curve[i], default=0)
 
     def alive(self, index: int) -> list[LiveTensor]:

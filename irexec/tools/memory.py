@@ -1,4 +1,4 @@
-"""How much memory the tensors between the layers take, where that is the most, and how much of it the compiler saves."""
+"""How much memory the tensors between the layers take, where their peak is, and how much of it the compiler saves."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class PlannedMemory(Record):
     Attributes:
         arena: bytes of the arena and of those of bodies, with the workspace of kernels.
         workspace: bytes of the largest workspace of a step.
-        tensors: the most bytes of tensors that are in use at once, as far as they are known: those in the arena, those with memory of
+        tensors: the maximum bytes of tensors in use at once, as far as they are known: those in the arena, those with memory of
             their own, and those of bodies. Views need none, tensors that are written over their input share it, and those within
             fused steps do not exist.
         at: the index of this step.
         layers: the layers that this step computes.
-        own: the most bytes of tensors that are held at once in memory of their own, such as results.
+        own: the maximum bytes of tensors that are held at once in memory of their own, such as results.
         steps: how many steps there are.
         packed, kept: bytes that kernels have made of constants, and of constants as they are.
         threads: for how many threads there is workspace.
@@ -204,25 +204,25 @@ def drawn(report: MemoryReport, width: int = 80, *, ascii: bool = False) -> list
 
 def totals(report: MemoryReport) -> list[str]:
     """The lines below the table."""
-    least = "at least " if report.unknown else ""
+    at_least = "at least " if report.unknown else ""
     where = "" if report.at is None else f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
     lines = [
-        f"peak {least}{amount(report.peak)}{where}; all tensors {least}{amount(report.total)}",
+        f"peak {at_least}{amount(report.peak)}{where}; all tensors {at_least}{amount(report.total)}",
         f"inputs {_amount(report.inputs)}, outputs {_amount(report.outputs)}, constants {amount(report.weights)}",
     ]
     if report.unknown:
         lines.append(f"sizes not known of {counted(len(report.unknown), 'tensor')}: {listed(report.unknown, 3)}")
         if report.open_inputs:
             lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
-    return lines + (plan_lines(report.plan, least) if report.plan else [f"the plan is not known: {report.no_plan}"])
+    return lines + (plan_lines(report.plan, at_least) if report.plan else [f"the plan is not known: {report.no_plan}"])
 
 
-def plan_lines(plan: PlannedMemory, least: str = "") -> list[str]:
-    """What the plan holds, for comparison; ``least`` stands before sizes that are not known of all tensors."""
+def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:
+    """What the plan holds, for comparison; ``at_least`` stands before sizes that are not known of all tensors."""
     at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
     threads = counted(plan.threads, "thread")
     return [
-        f"planned: peak {least}{amount(plan.tensors)}{at}",
+        f"planned: peak {at_least}{amount(plan.tensors)}{at}",
         f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; {amount(plan.own)} outside of it",
         f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
     ]

@@ -38,9 +38,9 @@ def _mixed(model: Graph, rename: bool, seed: int = 0) -> tuple[Graph, dict[Node,
     origin = dict(zip(mixed.nodes, model.nodes, strict=True))
     kept = [node for node in mixed.nodes if node.type in ("Parameter", "Result")]
     rng.shuffle(mixed.nodes)
-    places = [i for i, node in enumerate(mixed.nodes) if node.type in ("Parameter", "Result")]
-    for place, node in zip(places, kept, strict=True):
-        mixed.nodes[place] = node
+    indexes = [i for i, node in enumerate(mixed.nodes) if node.type in ("Parameter", "Result")]
+    for index, node in zip(indexes, kept, strict=True):
+        mixed.nodes[index] = node
     for i, node in enumerate(mixed.nodes):
         node.id = 1000 + i
         if rename:

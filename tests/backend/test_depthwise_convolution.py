@@ -71,7 +71,7 @@ def test_random_geometry() -> None:
     rng = np.random.default_rng(0)
     for _ in range(120):
         rank = int(rng.integers(1, 4))
-        sizes, kernel, strides, dilations = (tuple(rng.integers(1, most, rank).tolist()) for most in (9, 5, 4, 4))
+        sizes, kernel, strides, dilations = (tuple(rng.integers(1, maximum, rank).tolist()) for maximum in (9, 5, 4, 4))
         begins, ends = (tuple(rng.integers(0, 6, rank).tolist()) for _ in range(2))
         spans = zip(sizes, begins, ends, kernel, dilations, strict=True)
         if any(size + begin + end < (taps - 1) * gap + 1 for size, begin, end, taps, gap in spans):

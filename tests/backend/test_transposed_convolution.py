@@ -83,7 +83,7 @@ def test_random_geometry():
     checked = 0
     for _ in range(80):
         rank = int(rng.integers(1, 3))
-        sizes, kernel, strides, dilations = (tuple(rng.integers(1, most, rank).tolist()) for most in (7, 5, 4, 4))
+        sizes, kernel, strides, dilations = (tuple(rng.integers(1, maximum, rank).tolist()) for maximum in (7, 5, 4, 4))
         natural = [(n - 1) * s + (k - 1) * d + 1 for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)]
         begins = tuple(int(rng.integers(0, n)) for n in natural)
         ends = tuple(int(rng.integers(0, n - b)) for n, b in zip(natural, begins, strict=True))

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.scale [layers] [files] [--only NAME ...] [--small] [--folder DIR]
 
 layers: models of 10,000, 30,000 and 100,000 layers: processor time and memory of read_model and validate for each layer, and of
-        compile_model up to 30,000. The least of several processes, sizes in turns: the machine's other work only adds.
+        compile_model up to 30,000. The minimum of several processes, sizes in turns: the machine's other work only adds.
 files:  files that are large in another way, each in three sizes: the time of the larger one over that of the smaller one,
         which is half as large. A ratio of 2.5 or more fails.
 

@@ -89,10 +89,12 @@ def first_layers(model: Model, a: Record, b: Record, *, only: set[Place] | None 
         only: the values that can be observed; all unless given.
     """
     for run in range(len(a.outer)):
-        inner = [(place, differ(one, other)) for (place, one), (_, other) in zip(a.inner[run], b.inner[run], strict=False)]
-        outer = {place: differ(array, b.outer[run][place]) for place, array in a.outer[run].items() if only is None or place in only}
+        inner = [(position, differ(one, other)) for (position, one), (_, other) in zip(a.inner[run], b.inner[run], strict=False)]
+        outer = {
+            position: differ(array, b.outer[run][position]) for position, array in a.outer[run].items() if only is None or position in only
+        }
         found = _first(model, outer, only)
-        in_body = next((place[0] for place, differs in inner if differs), None) if only is None else None
+        in_body = next((position[0] for position, differs in inner if differs), None) if only is None else None
         nodes = list(model.walk())
         loops = {i for i in found if nodes[i].bodies}
         if in_body is not None and loops:

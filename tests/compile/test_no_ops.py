@@ -123,7 +123,7 @@ def _sum_of_two(type: str, *inputs: object, **attributes: object) -> Make:
 DUPLICATES = [
     case("the same", _sum_of_two("Softmax", axis=1), ["Softmax", "Add"]),
     case("the same constants", _sum_of_two("ReduceSum", [1], keep_dims=True), ["ReduceSum", "Add"]),
-    case("behind each other", lambda b, x: b.emit("Add", b.emit("Exp", b.emit("Relu", x)), b.emit("Exp", b.emit("Relu", x))),
+    case("one after the other", lambda b, x: b.emit("Add", b.emit("Exp", b.emit("Relu", x)), b.emit("Exp", b.emit("Relu", x))),
          ["Relu", "Exp", "Add"]),
     case("other attributes", lambda b, x: b.emit("Add", b.emit("Softmax", x, axis=1), b.emit("Softmax", x, axis=2)),
          ["Softmax", "Softmax", "Add"]),

@@ -106,8 +106,8 @@ def test_no_chain_hangs_on_what_has_no_fast_kernel(element: Element) -> None:
 def test_results_that_share_memory_are_told_apart(optimize: bool) -> None:
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 3), "x")
-    turned = builder.emit("Transpose", x, [1, 0])
-    for value in (x, turned, turned, builder.emit("Reshape", turned, [6], special_zero=False), builder.constant([1.0])):
+    transposed = builder.emit("Transpose", x, [1, 0])
+    for value in (x, transposed, transposed, builder.emit("Reshape", transposed, [6], special_zero=False), builder.constant([1.0])):
         builder.result(value)
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
     arrays = list(irexec.compile_model(builder.model(), optimize=optimize)([given]).values())

@@ -77,7 +77,7 @@ RECOGNISED = {
     "not scaled": Form(scale=()),
     "query scaled": Form(scale=("query",)),
     "query and key scaled": Form(scale=("query", "key")),
-    "key scaled behind its Transpose": Form(transposed="Transpose", scale=("key",)),
+    "key scaled after its Transpose": Form(transposed="Transpose", scale=("key",)),
     "key transposed": Form(transposed="Transpose"),
     "key as columns": Form(transposed="none"),
     "axis counted from the front": Form(axis=3),

@@ -90,7 +90,7 @@ CASES = [
         "ConvolutionBackpropData", b.emit("Add", x, channels(6)), numbers(6, 4, 3, 3), **UNPADDED), ["Add", "ConvolutionBackpropData"]),
     case("a channel that is broadcast before", lambda b, x: convolution(b, b.emit("Multiply", x, channels(6))), ["Multiply", "Convolution"],
          (2, 1, 5, 5)),
-    case("before and behind", lambda b, x: batch_norm(b, convolution(b, batch_norm(b, x, 6)), 4), ["Convolution", "Add"]),
+    case("before and after", lambda b, x: batch_norm(b, convolution(b, batch_norm(b, x, 6)), 4), ["Convolution", "Add"]),
     case("MatMul", lambda b, x: b.emit("Add", b.emit("Multiply", b.emit("MatMul", x, numbers(6, 4)), numbers(4)), numbers(4)),
          ["MatMul", "Add"], VECTORS),
     case("transposed weights", lambda b, x: b.emit("Multiply", b.emit("MatMul", x, numbers(4, 6), transpose_b=True), numbers(4)),

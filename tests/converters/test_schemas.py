@@ -29,10 +29,10 @@ def test_translation_follows_the_schema(schema: defs.OpSchema) -> None:
         assert schema.attributes[name].type.name in found.attributes[name]
     needed = {name for name, attribute in schema.attributes.items() if attribute.required or (schema.name, name) in NEEDED}
     assert found.required <= needed
-    most = None if schema.max_input > 1000 else schema.max_input
+    maximum = None if schema.max_input > 1000 else schema.max_input
     if found.max_inputs is not None:
-        assert most is not None
-        assert found.max_inputs >= most
+        assert maximum is not None
+        assert found.max_inputs >= maximum
     assert found.min_inputs <= schema.min_input
 
 

@@ -46,9 +46,9 @@ def test_lengths_known_only_when_it_runs() -> None:
 
 
 def test_a_position_known_only_when_it_runs() -> None:
-    graph = """(float[3,2] x, float[3,2] y, int64 place) => (float z) { a = SequenceConstruct (x, y) z = SequenceAt (a, place) }"""
-    for place in (0, 1, -1, -2):
-        np.testing.assert_array_equal(run(model_of(graph), X, Y, np.int64(place))[0], [X, Y][place])
+    graph = """(float[3,2] x, float[3,2] y, int64 position) => (float z) { a = SequenceConstruct (x, y) z = SequenceAt (a, position) }"""
+    for position in (0, 1, -1, -2):
+        np.testing.assert_array_equal(run(model_of(graph), X, Y, np.int64(position))[0], [X, Y][position])
 
 
 def test_a_body_for_each() -> None:

@@ -123,8 +123,8 @@ def test_data_outside_the_file_is_mapped_when_it_is_used(tmp_path: Path) -> None
 def test_data_that_is_not_where_it_may_be(tmp_path: Path, entries: dict[str, object], says: str) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    for place in (tmp_path, folder):
-        (place / "w.bin").write_bytes(bytes(8))
+    for where in (tmp_path, folder):
+        (where / "w.bin").write_bytes(bytes(8))
     (folder / "link.bin").symlink_to(tmp_path / "w.bin")
     onnx.save(_with(_external(**entries)), folder / "m.onnx")
     with pytest.raises(irexec.ConversionError) as caught:

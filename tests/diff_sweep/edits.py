@@ -234,7 +234,7 @@ def change_shape(editing: Editing) -> bool:
 
 def rewire(editing: Editing) -> bool:
     """One input reads another value of the same type, computed before it."""
-    order = {node: place for place, node in enumerate(topological(editing.graph)[0])}
+    order = {node: index for index, node in enumerate(topological(editing.graph)[0])}
     edges = [(n, p, v) for n, p, v in _computed(editing.graph) if n not in editing.touched and v.node not in editing.touched]
     editing.rng.shuffle(edges)
     for reader, port, value in edges[:20]:

@@ -24,9 +24,9 @@ def mix(graph: Graph, rng: random.Random) -> None:
     kept = [node for node in graph.nodes if node.type in ("Parameter", "Result")]
     others = [node for node in graph.nodes if node.type not in ("Parameter", "Result")]
     rng.shuffle(others)
-    places = set(rng.sample(range(len(graph.nodes)), len(kept)))
+    indexes = set(rng.sample(range(len(graph.nodes)), len(kept)))
     order = [iter(kept), iter(others)]
-    graph.nodes[:] = [next(order[place not in places]) for place in range(len(graph.nodes))]
+    graph.nodes[:] = [next(order[index not in indexes]) for index in range(len(graph.nodes))]
     for node, id in zip(graph.nodes, ids, strict=True):
         node.id = id
         for name, body in node.bodies.items():

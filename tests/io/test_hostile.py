@@ -30,7 +30,7 @@ BODY = '<layer id="0" name="l" type="TensorIterator" version="opset1"><port_map/
 ROWS = {
     "external entity": '<!DOCTYPE net [<!ENTITY e SYSTEM "file:///etc/passwd">]><net name="&e;" version="11"/>',
     "external DTD": '<!DOCTYPE net SYSTEM "file:///etc/passwd"><net name="n" version="11"/>',
-    "document type behind a comment": '<!-- hello --><?xml-stylesheet href="x"?><!DOCTYPE net><net name="n" version="11"/>',
+    "document type after a comment": '<!-- hello --><?xml-stylesheet href="x"?><!DOCTYPE net><net name="n" version="11"/>',
     "entity expansion": LAUGHS + '<net name="&a11;" version="11"/>',
     "entity that is not declared": '<net name="&e;" version="11"/>',
     "deep nesting": "<net>" + "<a>" * 100_000 + "</a>" * 100_000 + "</net>",

@@ -37,9 +37,9 @@ def test_bytes_in_memory_stay() -> None:
 @pytest.mark.parametrize(
     ("offset", "size"),
     [
-        pytest.param(PAGES * mmap.PAGESIZE, mmap.PAGESIZE, id="behind the end"),
-        pytest.param((PAGES + 3) * mmap.PAGESIZE + 1, 4 * mmap.PAGESIZE, id="far behind the end"),
-        pytest.param(1 << 70, mmap.PAGESIZE, id="behind what an address can be"),
+        pytest.param(PAGES * mmap.PAGESIZE, mmap.PAGESIZE, id="beyond the end"),
+        pytest.param((PAGES + 3) * mmap.PAGESIZE + 1, 4 * mmap.PAGESIZE, id="far beyond the end"),
+        pytest.param(1 << 70, mmap.PAGESIZE, id="beyond what an address can be"),
         pytest.param(mmap.PAGESIZE, 1 << 70, id="of more bytes than an address can count"),
         pytest.param((PAGES - 1) * mmap.PAGESIZE, 8 * mmap.PAGESIZE, id="across the end"),
         pytest.param(PAGES * mmap.PAGESIZE, 0, id="nothing, at the end"),

@@ -26,8 +26,8 @@ def _while(declared: str, given: str) -> str:
         zero = Constant <value = int64 {{0}}> ()
         y, count = Loop ({given}, x, zero) <body = b (int64 i, bool go, float v, int64 k) => (bool more, float w, int64 k2) {{
             w = Add (v, v)
-            most = Constant <value = float {{50.0}}> ()
-            more = LessOrEqual (w, most)
+            limit = Constant <value = float {{50.0}}> ()
+            more = LessOrEqual (w, limit)
             one = Constant <value = int64 {{1}}> ()
             k2 = Add (k, one)
         }}>

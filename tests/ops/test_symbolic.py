@@ -92,8 +92,8 @@ def test_range_between_bounds(builder):
 def test_variadic_split_slice_reverse_scatter(builder):
     _, sizes = _sizes_of(builder)
     head, tail = builder.emit("VariadicSplit", sizes, 0, [1, -1])
-    turned = builder.emit("Reverse", tail, [0], mode="index")
-    back = builder.emit("Slice", turned, [1], [-3], [-1])
+    reversed_tail = builder.emit("Reverse", tail, [0], mode="index")
+    back = builder.emit("Slice", reversed_tail, [1], [-3], [-1])
     joined = builder.emit("Concat", head, back, axis=0)
     patched = builder.emit("ScatterUpdate", joined, [1], [7], 0)
     again = builder.emit("ScatterNDUpdate", patched, np.array([2]), builder.emit("Gather", sizes, 2, 0))

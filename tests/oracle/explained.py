@@ -59,8 +59,8 @@ def _overflows(row: Case, difference: str) -> bool:
     """A sum, or a product, of bytes may not be one."""
     data = row.inputs[0].array
     wide = np.abs(data.astype(np.float64))
-    most = np.maximum(wide, 1).prod() if row.type == "ReduceProd" else np.square(wide).sum()
-    return _of("i8", "u8")(row, difference) and bool(most > np.iinfo(data.dtype).max)
+    maximum = np.maximum(wide, 1).prod() if row.type == "ReduceProd" else np.square(wide).sum()
+    return _of("i8", "u8")(row, difference) and bool(maximum > np.iinfo(data.dtype).max)
 
 
 def _cuts(row: Case, difference: str) -> bool:

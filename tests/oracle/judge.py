@@ -91,8 +91,8 @@ def _refused(row: Case, why: str) -> Verdict:
 def _forms(row: Case, gen: CaseGenerator) -> Iterator[Shapes]:
     """Which inputs are Parameters: any; or the first, as where attributes have become inputs; or none."""
     count = len(row.inputs)
-    most = count - 1 if row.type in COUNTED_BY_LENGTH else count
-    random_axes = gen.pick([0], range(most), [i for i in range(most) if gen.chance()])
+    maximum = count - 1 if row.type in COUNTED_BY_LENGTH else count
+    random_axes = gen.pick([0], range(maximum), [i for i in range(maximum) if gen.chance()])
     for chosen in (random_axes, range(min(count, 1)), ()):
         yield {i: row.inputs[i].array.shape for i in chosen if i < count}
 
@@ -175,9 +175,9 @@ def as_tight(ours: PartialShape, theirs: PartialShape) -> bool:
     if len(ours) != len(theirs):
         return False
     for a, b in zip(ours, theirs, strict=True):
-        top, most = high(a), high(b)
+        top, maximum = high(a), high(b)
         # OpenVINO's infinity is a number, of which it may take a part.
-        if low(a) < low(b) or (most is not None and most < 1 << 53 and (top is None or top > most)):
+        if low(a) < low(b) or (maximum is not None and maximum < 1 << 53 and (top is None or top > maximum)):
             return False
     return True
 

@@ -79,8 +79,8 @@ def test_overlaps_beyond_the_cache_are_computed_again() -> None:
 
 @pytest.mark.parametrize("sigma", [2.0, -2.0])
 def test_decays_in_blocks_are_those_of_the_whole(sigma: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    def decay(overlaps: np.ndarray, greatest: np.ndarray) -> np.ndarray:
-        return np.exp((greatest * greatest - overlaps * overlaps) * np.float32(sigma))
+    def decay(overlaps: np.ndarray, maximum: np.ndarray) -> np.ndarray:
+        return np.exp((maximum * maximum - overlaps * overlaps) * np.float32(sigma))
 
     many = _many(50)
     whole = decays(many, True, decay)

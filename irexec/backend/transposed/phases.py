@@ -60,11 +60,11 @@ class PhaseColumns(RowBlocks):
     def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
         """Ranges of the first axis of the phases, and ranges of output channels."""
         g = self.geometry
-        most = max(phase[0].count for phase in self.phases)
+        maximum = max(phase[0].count for phase in self.phases)
         taps = max(math.prod(len(axis.taps) for axis in phase) for phase in self.phases)
         inner = max(math.prod(axis.count for axis in phase[1:]) for phase in self.phases)
         per_row = g.groups * g.inputs * taps * inner * g.computed.itemsize
-        rows = split(most, max(1, _COLUMNS // max(1, per_row)))
+        rows = split(maximum, max(1, _COLUMNS // max(1, per_row)))
         parts = (
             1
             if self.channels_last or g.groups > 1 or len(rows) > 1 or threads == 1 or g.macs < 10_000_000

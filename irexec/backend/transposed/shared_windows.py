@@ -38,12 +38,12 @@ class SharedWindows(RowBlocks):
         self.low = [min(phase.first for phase in phases) for phases in axes]
         # How many windows there are along each axis, and how many more than values of a phase.
         self.windows = [max(p.first + p.count for p in phases) - low for phases, low in zip(axes, self.low, strict=True)]
-        self.most = max(phase.count for phase in axes[0])
+        self.maximum = max(phase.count for phase in axes[0])
         key = ("all phases", channels_last, *(tuple(axis.taps for axis in phase) for phase in self.phases))
         weights = Weights(task.constants[1], key, self._matrix, g.weights, g.computed, share=False, arrange=arrange)
         super().__init__(task, g, "windows of all phases, channels last" if channels_last else "windows of all phases", weights)
         self.channels = [slice(0, g.outputs)]
-        self.rows = split(self.most, self._rows(task.threads))
+        self.rows = split(self.maximum, self._rows(task.threads))
         self.workspace = self._workspace()
         self.cost = self._cost(is_channels_last(task.input_orders[0]))
 
@@ -56,12 +56,12 @@ class SharedWindows(RowBlocks):
         g = self.geometry
         per_row = math.prod(self.windows[1:]) * (self._depth + g.outputs * len(self.phases)) * g.computed.itemsize
         rows = max(4, _BLOCK // per_row)
-        return rows if threads == 1 or g.macs < 10_000_000 else max(4, min(rows, -(-self.most // threads)))
+        return rows if threads == 1 or g.macs < 10_000_000 else max(4, min(rows, -(-self.maximum // threads)))
 
     def _workspace(self) -> int:
         g = self.geometry
         rows = max(part.stop - part.start for part in self.rows)
-        extra = self.windows[0] - self.most
+        extra = self.windows[0] - self.maximum
         pixels = (rows + extra) * math.prod(self.windows[1:])
         read = g.inputs * (rows + extra + self.steps[0] * self.kernel[0])
         for size, step, taps in zip(self.windows[1:], self.steps[1:], self.kernel[1:], strict=True):
@@ -87,7 +87,7 @@ class SharedWindows(RowBlocks):
     def _multiply(self, scratch: Scratch, image: np.ndarray, matrix: np.ndarray, rows: slice) -> np.ndarray:
         """The products of the windows that some rows of the phases meet, as (phases, outputs, windows...)."""
         g, phases = self.geometry, len(self.phases)
-        lengths = [rows.stop - rows.start + self.windows[0] - self.most, *self.windows[1:]]
+        lengths = [rows.stop - rows.start + self.windows[0] - self.maximum, *self.windows[1:]]
         pixels = math.prod(lengths)
         begins = [self.low[0] + rows.start, *self.low[1:]]
         if self.channels_last:
@@ -114,7 +114,7 @@ class SharedWindows(RowBlocks):
 
     def _cost(self, data_last: bool) -> float:
         g = self.geometry
-        pixels = math.prod(self.windows) * (1 + (len(self.rows) - 1) * (self.windows[0] - self.most) / self.windows[0])
+        pixels = math.prod(self.windows) * (1 + (len(self.rows) - 1) * (self.windows[0] - self.maximum) / self.windows[0])
         product = pixel_product_cost(g.outputs * len(self.phases), self._depth, int(pixels), self.channels_last)
         product += (len(self.rows) - 1) * g.outputs * len(self.phases) * self._depth * 0.3
         copied = self._depth * pixels * (0.35 if self.channels_last == data_last else 0.8)

@@ -54,7 +54,7 @@ class TapSums(RowBlocks):
 
     @property
     def _counts(self) -> list[int]:
-        """The most values of a phase, along each axis."""
+        """The maximum number of values of a phase, along each axis."""
         return [-(-count // stride) for count, stride in zip(self.geometry.windows.counts, self.geometry.windows.strides, strict=True)]
 
     def _read(self, rows: int) -> list[int]:
@@ -62,11 +62,11 @@ class TapSums(RowBlocks):
         return [size + more for size, more in zip((rows, *self._counts[1:]), self.high, strict=True)]
 
     def _blocks(self, threads: int) -> tuple[list[slice], list[slice]]:
-        g, most = self.geometry, self._counts[0]
-        per_channel = g.points * math.prod(self._read(most)) * g.computed.itemsize
-        rows = split(most, most)
+        g, maximum = self.geometry, self._counts[0]
+        per_channel = g.points * math.prod(self._read(maximum)) * g.computed.itemsize
+        rows = split(maximum, maximum)
         if per_channel > _PARTS // 2:
-            rows = split(most, max(1, 4 * self.high[0], most * (_PARTS // 2) // per_channel))
+            rows = split(maximum, max(1, 4 * self.high[0], maximum * (_PARTS // 2) // per_channel))
             per_channel = g.points * math.prod(self._read(rows[0].stop)) * g.computed.itemsize
         parts = 1 if threads == 1 or g.macs < 10_000_000 else threads
         wanted = min(max(1, _PARTS // per_channel), -(-g.outputs // parts))

@@ -22,7 +22,8 @@ from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
 
 _PARTS, _LARGEST_PART = 64, 256
-"""About how many parts a job has, so that processes end at about the same time, and the most items of one, unless a batch has more."""
+"""About how many parts a job has, so that processes end at about the same time, and the maximum number of items in one, unless a
+batch has more."""
 
 
 @dataclass(frozen=True, kw_only=True)

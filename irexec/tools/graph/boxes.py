@@ -58,7 +58,7 @@ def layer_box(drawing: Drawing, layer: Layer) -> Box:
 
 
 def frame_box(drawing: Drawing, frame: Frame) -> Box:
-    """The box of a folded frame: its name, how many layers are in it, and of which types the most are."""
+    """The box of a folded frame: its name, how many layers are in it, and their most frequent types."""
     inside = list(drawing.inside(frame))
     folded = f"▸ {counted(len(inside), 'layer')}"
     if frame.layer is not None:
@@ -69,10 +69,10 @@ def frame_box(drawing: Drawing, frame: Frame) -> Box:
     badge = _milliseconds(sum(times)) if times else ""
     share = sum(layer.share or 0 for layer in inside) if times else None
     types = Counter(layer.line.type for layer in inside)
-    most = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
+    frequent = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
     severities = {drawing.severity(layer) for layer in inside}
     severity = next((name for name in SEVERITIES if name in severities), None)
-    lines = (folded, most)
+    lines = (folded, frequent)
     return Box(_title(frame.name, badge), lines, badge, "", severity, share)
 
 

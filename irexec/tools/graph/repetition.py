@@ -113,8 +113,8 @@ def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> 
 
 
 def _largest(labels: np.ndarray) -> Repetition | None:
-    """The repetition that says the most: the more there is of it, and the more often, the better."""
-    best, most = None, 0
+    """The repetition with the highest score: the more there is of it, and the more often, the better."""
+    best, highest = None, 0
     for period in range(_SHORTEST, min(_LONGEST, len(labels) // 2) + 1):
         alike = np.flatnonzero(np.diff(np.concatenate(([0], labels[:-period] == labels[period:], [0]))))
         starts, lengths = alike[::2], alike[1::2] - alike[::2]
@@ -126,8 +126,8 @@ def _largest(labels: np.ndarray) -> Repetition | None:
         if (labels[one.start : one.start + period] == labels[one.start]).all():
             # Items that are all alike, such as blocks that have a name already.
             continue
-        if one.period * one.copies >= _ITEMS and says > most:
-            best, most = one, says
+        if one.period * one.copies >= _ITEMS and says > highest:
+            best, highest = one, says
     return best
 
 

@@ -19,7 +19,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.input_sources import generated_array
 
 _DETERMINING = 1024
-"""The most elements of a tensor that can decide about the shapes after it."""
+"""The maximum number of elements of a tensor that can decide about the shapes after it."""
 _FAILURES = 8
 """After so many layers that a run stops at, what is after them is taken to be unknown."""
 

@@ -131,7 +131,7 @@ def _macs(report: CostReport) -> str:
 
 
 def _peak(report: MemoryReport) -> str:
-    """The most that tensors between layers take at once."""
+    """The peak of the tensors between layers."""
     if report.unknown and report.open_inputs:
         return "depends on sizes of inputs that are not known"
     return f"{'at least ' if report.unknown else ''}{amount(report.peak)} in tensors between layers at once"

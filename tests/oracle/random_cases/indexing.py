@@ -191,9 +191,9 @@ _WHOLE = {"u1": 1, "u2": 3, "u3": 7, "u4": 15, "u6": 63, "i4": 7, "nf4": 1, "f4e
 def convert(gen: CaseGenerator, type: str, since: int) -> Case:
     source, target = gen.pick(*_CONVERTED), gen.pick(*_CONVERTED)
     # What lies outside the range of the target is not defined.
-    most = min(_WHOLE.get(source, 100), _WHOLE.get(target, 100))
+    maximum = min(_WHOLE.get(source, 100), _WHOLE.get(target, 100))
     signed = target[0] not in "u" and "e8m0" not in source + target
-    data = gen.tensor(gen.shape(), source, -most if signed else 0.02, most)
+    data = gen.tensor(gen.shape(), source, -maximum if signed else 0.02, maximum)
     return model(
         type,
         since,

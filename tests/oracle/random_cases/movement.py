@@ -27,9 +27,9 @@ def reshape(gen: CaseGenerator, type: str, since: int) -> Case:
         left //= target[-1]
     if left > 1 or not shape:
         target.append(left)
-    places = [i for i, size in enumerate(target) if size]
-    if places and gen.chance(0.6):
-        target[gen.pick(*places)] = -1
+    positions = [i for i, size in enumerate(target) if size]
+    if positions and gen.chance(0.6):
+        target[gen.pick(*positions)] = -1
     return model(type, since, gen.tensor(shape, MOVED), gen.ints(target), special_zero=special)
 
 
@@ -158,8 +158,8 @@ def batch_to_space(gen: CaseGenerator, type: str, since: int) -> Case:
     rank = gen.size(2, 4)
     block = [1, *gen.sizes(rank - 1, 1, 3)]
     shape = [gen.size(1, 2) * int(np.prod(block)), *gen.sizes(rank - 1, 1, 3)]
-    most = [max(0, (size * by - 1) // 2) for size, by in zip(shape[1:], block[1:], strict=True)]
-    begin, end = ([0, *(gen.size(0, top) for top in most)] for _ in range(2))
+    maximum = [max(0, (size * by - 1) // 2) for size, by in zip(shape[1:], block[1:], strict=True)]
+    begin, end = ([0, *(gen.size(0, top) for top in maximum)] for _ in range(2))
     kind = gen.pick(("i64",), ("i32",))
     return model(type, since, gen.tensor(shape, MOVED), gen.ints(block, kind), gen.ints(begin, kind), gen.ints(end, kind))
 
@@ -205,9 +205,9 @@ def tile(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("Pad", 1), ("Pad", 12))
 def pad(gen: CaseGenerator, type: str, since: int) -> Case:
     shape, mode = gen.shape(1, 4, 0), gen.pick("constant", "edge", "reflect", "symmetric")
-    most = {"constant": 3, "edge": 3, "reflect": -1, "symmetric": 0}[mode]
+    maximum = {"constant": 3, "edge": 3, "reflect": -1, "symmetric": 0}[mode]
     low = -1 if since == 12 and gen.chance() else 0
-    begin, end = ([gen.size(low, most if most > 0 else size + most) for size in shape] for _ in range(2))
+    begin, end = ([gen.size(low, maximum if maximum > 0 else size + maximum) for size in shape] for _ in range(2))
     data = gen.tensor(shape, MOVED)
     value = gen.tensor([], data.element.name) if gen.chance(0.6) else None
     kind = gen.pick(("i64",), ("i32",))

@@ -24,11 +24,11 @@ def proposal(rng: np.random.Generator, since: int) -> Case:
     kind = str(rng.choice(["f32", "f32", "f32", "f16", "f64"]))
     threshold = rng.choice([0.3, 0.5, 0.7, 1])
     # The plugin leaves the scores after the last box of an image as the memory was.
-    most = 1 if since == 4 and threshold < 1 else int(rng.integers(1, 8))
+    maximum = 1 if since == 4 and threshold < 1 else int(rng.integers(1, 8))
     image = [int(rng.integers(40, 120)), int(rng.integers(40, 120)), 1.0, 1.5][: int(rng.integers(3, 5))]
     return case(
         "Proposal", since, typed(kind, scores(rng, n, 2 * k, h, w)), typed(kind, rng.uniform(-0.5, 0.5, (n, 4 * k, h, w))), typed(kind, image),
-        base_size=str(rng.choice([8, 16])), pre_nms_topn=str(rng.choice([8, 20, 1000])), post_nms_topn=str(most),
+        base_size=str(rng.choice([8, 16])), pre_nms_topn=str(rng.choice([8, 20, 1000])), post_nms_topn=str(maximum),
         nms_thresh=str(threshold), feat_stride=str(rng.choice([8, 16])), min_size="0",
         ratio=", ".join(map(str, ratios)), scale=", ".join(map(str, scales)), clip_before_nms=str(rng.choice(["true", "false"])),
         clip_after_nms=str(rng.choice(["true", "false"])), normalize=str(rng.choice(["true", "false"])),

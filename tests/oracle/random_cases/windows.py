@@ -23,8 +23,8 @@ def _window(gen: CaseGenerator, rank: int, **maximum: int) -> tuple[Shape, dict[
 
 def _sizes(gen: CaseGenerator, kernel: Shape, attributes: dict[str, Any], maximum: int) -> Shape:
     """Spatial sizes into which the kernel fits."""
-    reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, attributes["dilations"], strict=True)]
-    return [gen.size(minimum, minimum + maximum) for minimum in reach]
+    effective = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, attributes["dilations"], strict=True)]
+    return [gen.size(minimum, minimum + maximum) for minimum in effective]
 
 
 @RANDOM_CASES.row(("Convolution", 1), ("GroupConvolution", 1))
@@ -98,10 +98,10 @@ def pool(gen: CaseGenerator, type: str, since: int) -> Case:
     if not spread or gen.chance():
         attributes["dilations"] = [1] * rank
     # A pad is smaller than what the window reaches.
-    reach = [dilation * (size - 1) for size, dilation in zip(attributes["kernel"], attributes["dilations"], strict=True)]
+    effective = [dilation * (size - 1) for size, dilation in zip(attributes["kernel"], attributes["dilations"], strict=True)]
     for name in ("pads_begin", "pads_end"):
-        attributes[name] = [gen.size(0, maximum) if gen.chance(0.6) else 0 for maximum in reach]
-    sizes = [gen.size(minimum + 1, minimum + 6) for minimum in reach]
+        attributes[name] = [gen.size(0, maximum) if gen.chance(0.6) else 0 for maximum in effective]
+    sizes = [gen.size(minimum + 1, minimum + 6) for minimum in effective]
     if not spread:
         del attributes["dilations"]
     attributes["rounding_type"] = gen.pick(None, "floor", "ceil", *(("ceil_torch",) if since > 8 else ()))

@@ -125,16 +125,16 @@ def test_a_layer_that_cannot_be_run_is_left_out() -> None:
         builder = Builder("m")
         x = builder.parameter("f32", (4, 6), "x")
         good = builder.emit("Relu", x, name="good")
-        builder.result(builder.emit("Sigmoid", builder.emit("Softmax", good, axis=1, name="bad"), name="behind"))
+        builder.result(builder.emit("Sigmoid", builder.emit("Softmax", good, axis=1, name="bad"), name="after"))
         made = builder.model()
         next(node for node in made.nodes if node.name == "bad").attributes["axis"] = "7"
         return made
 
     found = compare(model(), model())
     assert [row.b.name for row in found.rows] == ["good"]
-    assert [one.name for one in found.uncompared] == ["bad", "behind"]
+    assert [one.name for one in found.uncompared] == ["bad", "after"]
     assert "axis 7" in found.uncompared[0].reason
-    assert found.missing_results == ("behind",)
+    assert found.missing_results == ("after",)
     assert not found.agrees
     assert found.uncompared[1].reason == "it depends on 'bad', which irexec does not run"
 
