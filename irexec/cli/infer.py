@@ -147,7 +147,7 @@ def _document(report: InferReport) -> dict[str, Any]:
     if report.trap is not None:
         document["trap"] = trap_document(report.trap)
     if report.predictions is not None:
-        document["topk"] = [asdict(prediction) for prediction in report.predictions]
+        document["topk"] = [vars(prediction) for prediction in report.predictions]
     if report.comparison is not None:
         document["assert"] = [asdict(agreement) for agreement in report.comparison.agreements]
         document["only_in_reference"] = report.comparison.only_in_reference

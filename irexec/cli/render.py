@@ -6,8 +6,6 @@ Tables and JSON go to stdout; notes, warnings, errors and progress go to stderr.
 from __future__ import annotations
 
 import io
-import json
-import math
 import os
 import re
 import sys
@@ -19,6 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from irexec.cli.json_text import json_text, to_plain
 from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.cli.tables import Column, layout, row_lines
 from irexec.messages import INVISIBLE, cut, sentence, visible
@@ -213,10 +212,10 @@ def json_line(document: dict[str, Any]) -> None:
 
 def json_document(document: dict[str, Any], indent: int | None = 2) -> None:
     """A JSON document of a format that is not irexec's own, written as ``as_json`` writes its own."""
-    plain = _plain(document)
-    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(plain, indent=indent, ensure_ascii=False, allow_nan=False))
+    plain = to_plain(document)
+    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(plain, indent, ascii_only=False))
     if encodable(text, sys.stdout) != text:
-        text = json.dumps(plain, indent=indent, allow_nan=False)
+        text = json_text(plain, indent, ascii_only=True)
     put(f"{text}\n")
 
 
@@ -232,18 +231,6 @@ def error_json(kind: str, message: str, code: int) -> None:
     except OSError:
         # The same error has just been reported on stderr.
         return
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    if isinstance(value, str | int | float | bool) or value is None:
-        return value
-    return str(value)
 
 
 def sizes(shape: Sequence[Any]) -> str:
