@@ -14,6 +14,9 @@ from irexec.html import Record, Records
 from irexec.io.regular_files import open_regular
 from irexec.messages import counted
 
+PREDICTIONS = 1_000_000
+"""The maximum number of classes that are listed, half a kilobyte each; the values themselves are a thousandth of that."""
+
 
 @dataclass(frozen=True)
 class TensorLine(Record):
@@ -91,16 +94,31 @@ def predictions(
         axis: the axis of the classes; ``class_axis`` decides where it is None.
 
     Raises:
-        InputError: a result has no such axis, or more classes than there are labels.
+        InputError: a result has no such axis, or more classes than there are labels; or there would be more than
+            ``PREDICTIONS`` classes in all.
     """
-    ranked = {name: array for name, array in results.items() if array.ndim and array.size and array.dtype.kind in "fiu"}
-    return Records(prediction for name, array in ranked.items() for prediction in _ranked(name, array, count, labels, axis))
+    ranked = {name: array for name, array in results.items() if has_classes(array)}
+    sizes = {name: _listed_size(name, array, count, axis) for name, array in ranked.items()}
+    if sum(sizes.values()) > PREDICTIONS:
+        name = max(sizes, key=sizes.__getitem__)
+        raise InputError(
+            f"{counted(sizes[name], 'class')} would be listed for result {name!r} of shape {list(ranked[name].shape)}, "
+            f"and {PREDICTIONS:,} in all is the limit: -o writes the values themselves"
+        )
+    return Records(prediction for name, array in ranked.items() for prediction in _listed(name, array, count, labels, axis))
 
 
-def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> Iterator[Prediction]:
-    if axis is not None and not -array.ndim <= axis < array.ndim:
-        raise InputError(f"--axis {axis} is not an axis of result {name!r}, which has shape {list(array.shape)}")
-    scores = np.moveaxis(array, class_axis(array.shape) if axis is None else axis, -1)
+def has_classes(array: np.ndarray) -> bool:
+    """Whether an array has classes to rank: scalars, empty arrays and texts have none."""
+    return array.ndim > 0 and array.size > 0 and array.dtype.kind in "fiu"
+
+
+def ranking(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The ``count`` classes of the highest scores at each position of one result, and their scores: both (positions..., classes).
+
+    Arguments and errors are those of ``predictions``; among equal scores the lower class is first, and NaN is last.
+    """
+    scores = np.moveaxis(array, _axis(name, array, axis), -1)
     if labels is not None and len(labels) < scores.shape[-1]:
         result = f"result {name!r} of shape {list(array.shape)}"
         raise InputError(
@@ -109,9 +127,27 @@ def _ranked(name: str, array: np.ndarray, count: int, labels: Sequence[str] | No
         )
     with np.errstate(all="ignore"):
         order = np.argsort(-scores.astype(np.float64), axis=-1, kind="stable")[..., :count]
+        return order, np.take_along_axis(scores, order, axis=-1).astype(np.float64)
+
+
+def _axis(name: str, array: np.ndarray, axis: int | None) -> int:
+    if axis is None:
+        return class_axis(array.shape)
+    if not -array.ndim <= axis < array.ndim:
+        raise InputError(f"--axis {axis} is not an axis of result {name!r}, which has shape {list(array.shape)}")
+    return axis
+
+
+def _listed_size(name: str, array: np.ndarray, count: int, axis: int | None) -> int:
+    classes = array.shape[_axis(name, array, axis)]
+    return array.size // classes * min(count, classes)
+
+
+def _listed(name: str, array: np.ndarray, count: int, labels: Sequence[str] | None, axis: int | None) -> Iterator[Prediction]:
+    order, scores = ranking(name, array, count, labels, axis)
     for position in np.ndindex(*order.shape[:-1]):
-        for rank, index in enumerate(order[position].tolist(), 1):
-            yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", float(scores[position][index]))
+        for rank, (index, score) in enumerate(zip(order[position].tolist(), scores[position].tolist(), strict=True), 1):
+            yield Prediction(name, position, rank, index, labels[index] if labels is not None else "", score)
 
 
 def read_labels(path: str) -> list[str]:

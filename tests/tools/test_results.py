@@ -58,6 +58,18 @@ def test_too_few_labels_and_axes_that_do_not_exist() -> None:
         predictions({"y": np.zeros((1, 10))}, 1, axis=2)
 
 
+def test_the_length_of_the_list_is_limited() -> None:
+    """A result that is an image has classes at each pixel: a record takes a thousand times the memory of the value."""
+    results = {"y": np.zeros((1, 1000)), "mask": np.zeros((1, 3, 600, 1000), np.float16)}
+    assert len(predictions(results, 1)) == 1 + 600 * 1000
+    message = (
+        r"^1,800,000 classes would be listed for result 'mask' of shape \[1, 3, 600, 1000\], "
+        r"and 1,000,000 in all is the limit: -o writes the values themselves$"
+    )
+    with pytest.raises(InputError, match=message):
+        predictions(results, 5)
+
+
 @pytest.mark.parametrize("count", [9, 0])
 def test_too_few_labels_are_wrong_usage(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "labels.txt").write_text("label\n" * count)

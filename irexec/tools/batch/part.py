@@ -6,6 +6,7 @@ gives the same bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, MutableSequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from irexec.tools.batch.job import Job
 from irexec.tools.batch.part_files import Row, write_part
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.batch.readers import ItemReader
-from irexec.tools.results import predictions
+from irexec.tools.results import has_classes, ranking
 
 Arrays = Mapping[str, np.ndarray]
 Shapes = tuple[tuple[str, tuple[int, ...], str], ...]
@@ -194,12 +195,16 @@ class PartRunner:
         job, found, batching = self._job, dict[str, np.ndarray](), self._predictor.batching
         is_one_of_many = batching.has_axis and batching.is_divisible
         for name, array in result.items():
-            ranked = predictions({name: array[None] if is_one_of_many else array}, job.topk or 1, job.labels, job.class_axis)
-            shape = (-1, max((each.rank for each in ranked), default=1)) if len({each.position for each in ranked}) > 1 else (-1,)
-            found[f"{name}.class"] = np.array([each.index for each in ranked], np.int64).reshape(shape)
-            found[f"{name}.score"] = np.array([each.score for each in ranked], np.float64).reshape(shape)
+            array = array[None] if is_one_of_many else array
+            if has_classes(array):
+                order, scores = ranking(name, array, job.topk or 1, job.labels, job.class_axis)
+            else:
+                order, scores = np.zeros((1, 0), np.int64), np.zeros((1, 0))
+            shape = (-1, order.shape[-1]) if math.prod(order.shape[:-1]) > 1 else (-1,)
+            found[f"{name}.class"] = order.reshape(shape)
+            found[f"{name}.score"] = scores.reshape(shape)
             if job.labels is not None:
-                found[f"{name}.label"] = np.array([each.label for each in ranked], object).reshape(shape)
+                found[f"{name}.label"] = np.array(job.labels, object)[order].reshape(shape)
         return found
 
 

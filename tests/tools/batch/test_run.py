@@ -187,6 +187,17 @@ def test_classes(tmp_path: Path, model: str) -> None:
     ]
 
 
+def test_classes_of_every_pixel(tmp_path: Path) -> None:
+    """There are as many rows as pixels: here more than ``infer --topk`` would list."""
+    model = models.twice_plus_one(tmp_path, [-1, 3, 700, 800])
+    np.save(tmp_path / "x.npy", np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1) * np.ones((1, 3, 700, 800), np.float32))
+    run(model, [str(tmp_path / "x.npy")], tmp_path / "out.npz", topk=2, labels=("cat", "dog", "owl"))
+    with np.load(tmp_path / "out.npz") as found:
+        np.testing.assert_array_equal(found["y.class"], np.broadcast_to([2, 1], (1, 560_000, 2)))
+        np.testing.assert_array_equal(found["y.score"], np.broadcast_to([5, 3], (1, 560_000, 2)))
+        np.testing.assert_array_equal(found["y.label"], np.broadcast_to(["owl", "dog"], (1, 560_000, 2)))
+
+
 def test_lists_limits_and_order(tmp_path: Path, model: str, source: str) -> None:
     (tmp_path / "list.txt").write_text("items.npy\n\n")
     assert run(model, [str(tmp_path / "list.txt")], tmp_path / "a.npy", limit=3).items == 3
