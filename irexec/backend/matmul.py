@@ -27,8 +27,8 @@ _WORTH_A_BLOCK = 5_000_000
 # More small products with one constant matrix than these are computed as two stacks, of which a block is many.
 _MANY = 64
 
-# The fewest rows of a matrix that are a block of their own.
-_FEWEST_ROWS = 128
+# The minimum number of rows of a matrix that are a block of their own.
+_MINIMUM_ROWS = 128
 
 
 @kernels("MatMul", since=1)
@@ -104,10 +104,10 @@ class MatrixProducts(Kernel):
         """A slice of each leading axis, and of the rows."""
         rows, size = self._rows, self._rows * self._columns * 4
         work = 2 * rows * self._columns * self._inner
-        count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _FEWEST_ROWS))
+        count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _MINIMUM_ROWS))
         if threads > 1 and math.prod(self._leading) < threads:
-            count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _FEWEST_ROWS)))
-        count = max(count, min(work // LONGEST_BLOCK, -(-rows // _FEWEST_ROWS)))
+            count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _MINIMUM_ROWS)))
+        count = max(count, min(work // LONGEST_BLOCK, -(-rows // _MINIMUM_ROWS)))
         step = -(-rows // max(count, 1))
         # Several matrices in a block, if they are small.
         together = max(1, min(_CACHED // max(size, 1), -(-_WORTH_A_BLOCK // max(work, 1)))) if step >= rows else 1

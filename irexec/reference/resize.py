@@ -100,9 +100,9 @@ def linear(coordinates: np.ndarray, size: int, scale: float, antialias: bool) ->
     Positions outside the data have weight 0.
     """
     factor = F(scale) if antialias else F(1)
-    reach = 2 if scale > 1 else math.ceil(F(2) / factor)
+    radius = 2 if scale > 1 else math.ceil(F(2) / factor)
     centre = np.floor(coordinates + F(0.5)).astype(np.int64)
-    index = centre[:, None] + np.arange(-reach, reach + 1)
+    index = centre[:, None] + np.arange(-radius, radius + 1)
     weight = np.maximum(F(0), F(1) - np.abs(factor * (coordinates[:, None] - index.astype(F))))
     inside = (index >= 0) & (index < size)
     # Taps of weight 0 read a position inside, so that no infinity or NaN times 0 comes in.
@@ -130,10 +130,10 @@ def pillow(size: int, out: int, curve: Callable[[np.ndarray], np.ndarray], suppo
     """The filter of the Pillow library: a curve around the centre, widened when the axis shrinks; float64 weights."""
     scale = size / out
     wide = max(scale, 1.0)
-    reach = support * wide
+    radius = support * wide
     centre = (np.arange(out) + 0.5) * scale
-    first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
-    last = np.minimum((centre + reach + 0.5).astype(np.int64), size)
+    first = np.maximum((centre - radius + 0.5).astype(np.int64), 0)
+    last = np.minimum((centre + radius + 0.5).astype(np.int64), size)
     index = first[:, None] + np.arange(max(int((last - first).max(initial=1)), 1))
     weight = np.where(index < last[:, None], curve((index - centre[:, None] + 0.5) * (1.0 / wide)), 0.0)
     total = weight.sum(1, keepdims=True)

@@ -38,7 +38,7 @@ PAIR_SCORES = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3]]], np.float32)
 HALVES = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5], [2, 2, 3, 3], [5, 5, 6, 6]]], np.float32)
 FALLING = np.array([[[0.9, 0.8, 0.7, 0.6]]], np.float32)
 BOXES, SCORES = _corners(1, 2, 6), _scores(2, 2, 3, 6)
-MOST, HALF, LEAST = 10, 0.5, 0.0
+MAX_BOXES, HALF, MIN_SCORE = 10, 0.5, 0.0
 NONE = (np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32), [0])
 NMS = "NonMaxSuppression"
 
@@ -69,19 +69,19 @@ for since in (1, 3, 4, 5, 9):
         case(NMS, since, HALVES[:, [0, 2, 3, 0]] + np.array([[[0], [0], [0], [9]]], np.float32), np.full((1, 2, 4), 0.5, np.float32), 3, 0.5, 0.0, id="equal scores"),
         # By hand: the specification keeps an overlap equal to the threshold, and so do disjoint boxes stay at 0.
         case(
-            NMS, since, HALVES, FALLING, MOST, HALF, LEAST, id="an overlap equal to the threshold stays",
+            NMS, since, HALVES, FALLING, MAX_BOXES, HALF, MIN_SCORE, id="an overlap equal to the threshold stays",
             gives=_whole(_triplets((0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 0, 3)), _scored((0, 0, 0.9), (0, 0, 0.8), (0, 0, 0.7), (0, 0, 0.6))),
         ),
         case(
-            NMS, since, HALVES, FALLING, MOST, 0.0, LEAST, id="threshold 0 keeps what does not overlap",
+            NMS, since, HALVES, FALLING, MAX_BOXES, 0.0, MIN_SCORE, id="threshold 0 keeps what does not overlap",
             gives=_whole(_triplets((0, 0, 0), (0, 0, 2), (0, 0, 3)), _scored((0, 0, 0.9), (0, 0, 0.7), (0, 0, 0.6))),
         ),
         case(
-            NMS, since, HALVES, FALLING, MOST, id="no thresholds",
+            NMS, since, HALVES, FALLING, MAX_BOXES, id="no thresholds",
             gives=_whole(_triplets((0, 0, 0), (0, 0, 2), (0, 0, 3)), _scored((0, 0, 0.9), (0, 0, 0.7), (0, 0, 0.6))),
         ),
-        case(NMS, since, HALVES, FALLING, MOST, 0.2, id="no score_threshold"),
-        case(NMS, since, HALVES, FALLING, MOST, 0.6, FALLING[0, 0, 2], id="a score equal to the threshold goes"),
+        case(NMS, since, HALVES, FALLING, MAX_BOXES, 0.2, id="no score_threshold"),
+        case(NMS, since, HALVES, FALLING, MAX_BOXES, 0.6, FALLING[0, 0, 2], id="a score equal to the threshold goes"),
         # What follows, OpenVINO's plugin leaves in part unwritten.
         case(NMS, since, HALVES, FALLING, gives=_whole(*NONE[:2]), id="no maximum, no boxes"),
         case(NMS, since, HALVES, FALLING, 0, 0.5, gives=_whole(*NONE[:2]), id="maximum 0"),
@@ -97,7 +97,7 @@ for since in (1, 3, 4, 5, 9):
         # By hand: a flat box overlaps nothing; NaN is above no threshold, neither as score nor as overlap; inf - inf neither.
         case(
             NMS, since, np.array([[[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, NAN, 1], [0, 0, INF, 1], [0, 0, 1, 1]]], np.float32),
-            np.array([[[0.5, 0.4, 0.3, 0.2, NAN]]], np.float32), MOST, 0.5, id="flat, NaN and infinite",
+            np.array([[[0.5, 0.4, 0.3, 0.2, NAN]]], np.float32), MAX_BOXES, 0.5, id="flat, NaN and infinite",
             gives=_whole(
                 _triplets((0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 0, 3)), _scored((0, 0, 0.5), (0, 0, 0.4), (0, 0, 0.3), (0, 0, 0.2)),
             ),
@@ -125,7 +125,7 @@ for since in (1, 3, 4, 5, 9):
             case(NMS, since, typed("f16", BOXES), typed("f16", SCORES), 4, 0.3, 0.1, 0.5, id="soft f16"),
             # By hand: IoU 1/2 and sigma 1/2 leave 0.8 exp(-1/4), after the disjoint box; the threshold plays no part.
             case(
-                NMS, since, HALVES, FALLING, MOST, 0.2, LEAST, 0.5, id="soft by hand",
+                NMS, since, HALVES, FALLING, MAX_BOXES, 0.2, MIN_SCORE, 0.5, id="soft by hand",
                 gives=(
                     _triplets((0, 0, 0), (0, 0, 2), (0, 0, 1), (0, 0, 3)),
                     _scored((0, 0, 0.9), (0, 0, 0.7), (0, 0, 0.8 * math.exp(-0.25)), (0, 0, 0.6)), [4],
@@ -133,7 +133,7 @@ for since in (1, 3, 4, 5, 9):
             ),
             # By hand: so small a sigma leaves nothing of what overlaps.
             case(
-                NMS, since, HALVES, FALLING, MOST, 0.5, -1.0, 1e-6, id="soft, scores of 0",
+                NMS, since, HALVES, FALLING, MAX_BOXES, 0.5, -1.0, 1e-6, id="soft, scores of 0",
                 gives=(
                     _triplets((0, 0, 0), (0, 0, 2), (0, 0, 3), (0, 0, 1)), _scored((0, 0, 0.9), (0, 0, 0.7), (0, 0, 0.6), (0, 0, 0)), [4],
                 ),

@@ -18,7 +18,7 @@ from tests.networks.check import oracle
 from tests.support.networks import feeds
 from tests.support.paths import NETWORKS
 
-MOST = 200_000
+MAX_SIZE = 200_000
 # What says no more than another does: attention written out becomes one operation on the way, as where it was one from the start.
 LEFT_OUT = (
     "gpt2_eager", "llama_eager", "vit_eager", "bert_eager", "t5_half", "llama_int8_asym", "llama_int4_sym",
@@ -52,8 +52,8 @@ def main() -> None:
         if path.stem in names:
             kept = record(path)
             size = kept.stat().st_size
-            print(f"{path.stem}: {size / 1000:.0f} kB{'' if size < MOST else ', too large: not kept'}")
-            if size >= MOST:
+            print(f"{path.stem}: {size / 1000:.0f} kB{'' if size < MAX_SIZE else ', too large: not kept'}")
+            if size >= MAX_SIZE:
                 kept.unlink()
 
 

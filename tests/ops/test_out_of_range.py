@@ -13,7 +13,7 @@ from irexec.errors import OpError
 from tests.support.cases import Case, Typed, families
 from tests.support.laws import exact_facts, infer, kernel, read_only
 
-_MOST = 3
+_MAX_CHANGES = 3
 
 
 def _changed(row: Case, index: int, number: int) -> Case | None:
@@ -36,7 +36,7 @@ def _rows() -> Iterator[Case]:
         for index, number in itertools.product(range(len(row.inputs)), (99, -99, -1, 0)):
             x = row.inputs[index]
             key = (row.type, row.since, index, number)
-            changed = _changed(row, index, number) if x.element.is_integer and x.array.size and taken[key] < _MOST else None
+            changed = _changed(row, index, number) if x.element.is_integer and x.array.size and taken[key] < _MAX_CHANGES else None
             if changed is not None:
                 taken[key] += 1
                 yield changed

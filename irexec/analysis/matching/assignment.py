@@ -16,7 +16,7 @@ attributes, edges of which all lead to pairs (each that leads elsewhere counts a
 Results."""
 _OTHER_PORT = 0.5
 """What an edge to a pair counts if it arrives at another input there; 1 at the same one."""
-_MOST_USES = 32
+_MAX_USES = 32
 """Readers of a layer that are looked at for its score."""
 
 
@@ -121,13 +121,13 @@ class Assignment:
     def _use_edges(self, i: int, j: int) -> tuple[float, int]:
         mine, theirs = self.a.uses[i], self.b.uses[j]
         agreed = 0.0
-        for output, port, user in mine[:_MOST_USES]:
+        for output, port, user in mine[:_MAX_USES]:
             partner = self.to_b[user]
             if partner >= 0:
                 sources = self.b.sources[partner]
                 is_same = port < len(sources) and sources[port] == (j, output)
                 agreed += 1 if is_same else _OTHER_PORT if (j, output) in sources else -1
-        return agreed, min(_MOST_USES, max(len(mine), len(theirs)))
+        return agreed, min(_MAX_USES, max(len(mine), len(theirs)))
 
 
 def _unique(keys: Sequence[int], partners: Sequence[int]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.runtimes import Arrays, Runtime
 
-_MOST_FAILURES = 8
+_MAX_FAILURES = 8
 """Tensors that may each be the first that fails; each takes some ten runs to find."""
 
 
@@ -52,7 +52,7 @@ def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value]) -
 
 def _observe(runtime: Runtime, runs: Sequence[Arrays], waiting: list[Value], found: Observed) -> None:
     first: IrexecError | None = None
-    for _ in range(_MOST_FAILURES):
+    for _ in range(_MAX_FAILURES):
         if not waiting:
             return
         try:

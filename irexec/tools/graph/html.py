@@ -155,7 +155,7 @@ def _frame(drawing: Drawing, frame: Frame, tensors: dict[tuple[int, int], int]) 
         "layer": frame.layer,
         "folded": frame.folded,
         "items": list(frame.items),
-        "places": [list(place) for place in layout.places],
+        "positions": [list(position) for position in layout.positions],
         "links": links,
         "entries": [[number(tensor), column] for tensor, column in layout.entries.items()],
         "exits": [[number(tensor), column] for tensor, column in layout.exits.items()],

@@ -24,16 +24,16 @@ from irexec.errors import UnsupportedError
 from irexec.ir.order import sort_by_producers
 from irexec.tools.graph.drawing import Frame
 
-_SHORT, _BENDS, _FEWEST = 8, 0.5, 100
+_SHORT, _BENDS, _MIN_BENDS = 8, 0.5, 100
 _ROUNDS = 24
 
 
 @dataclass(frozen=True)
 class FrameLayout:
-    """The places in one frame, in columns of one box's width and in rows, which begin with 0.
+    """The positions in one frame, in columns of one box's width and in rows, which begin with 0.
 
     Attributes:
-        places: column and row of each item, in the order of ``Frame.items``.
+        positions: column and row of each item, in the order of ``Frame.items``.
         entries: column of each tensor that comes from outside; they are above the first row.
         exits: column of each tensor that goes outside; they are below the last row.
         bends: for each link of the frame the columns at which it passes the rows between; None for one that is drawn straight
@@ -42,7 +42,7 @@ class FrameLayout:
         rows: how many rows there are.
     """
 
-    places: tuple[tuple[float, int], ...]
+    positions: tuple[tuple[float, int], ...]
     entries: Mapping[tuple[int, int], float]
     exits: Mapping[tuple[int, int], float]
     bends: tuple[tuple[float, ...] | None, ...]
@@ -116,7 +116,7 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], la
 
 def _near(pairs: Sequence[tuple[int, int]], rows: Sequence[int]) -> list[tuple[int, int]]:
     """The lines that are laid out: downwards, the shortest first, as long as the long ones pass few rows in all."""
-    left = max(_FEWEST, _BENDS * len(rows))
+    left = max(_MIN_BENDS, _BENDS * len(rows))
     found = []
     for a, b in sorted(dict.fromkeys(pairs), key=lambda pair: rows[pair[1]] - rows[pair[0]]):
         passed = rows[b] - rows[a] - 1
@@ -183,7 +183,7 @@ _BOX, _LINE_OF_BOX, _LINE = 1.0, 0.6, 0.15
 
 def _apart(columns: Mapping[int, float], routes: Routes, rows: Sequence[int]) -> tuple[dict[int, float], Routes]:
     """The same in the same order, with enough space between neighbours in each row, which igraph does not always leave."""
-    # Vertices by their number, places of lines by the line and its row.
+    # Vertices by their number, positions of lines by the line and its row.
     cells: dict[int, list[tuple[float, bool, Any]]] = defaultdict(list)
     for i, x in columns.items():
         cells[rows[i]].append((x, True, i))
@@ -231,8 +231,8 @@ def _layout(
     for key, i in vertices.of.items():
         if isinstance(key, tuple):
             ports[key[0]][key[1]] = column[i]
-    places = tuple((column[i], rows[i] - top) for i in range(len(frame.items)))
+    positions = tuple((column[i], rows[i] - top) for i in range(len(frame.items)))
     return FrameLayout(
-        places, ports["in"], ports["out"], tuple(None if bend is None else tuple(round(x - left, 2) for x in bend) for bend in bends),
-        max((x - left for x in used), default=0.0), max((row for _, row in places), default=-1) + 1,
+        positions, ports["in"], ports["out"], tuple(None if bend is None else tuple(round(x - left, 2) for x in bend) for bend in bends),
+        max((x - left for x in used), default=0.0), max((row for _, row in positions), default=-1) + 1,
     )  # fmt: skip

@@ -38,7 +38,7 @@ class Columns {
 }
 
 class Places {
-  // The places in one unfolded frame, relative to the corner of its content.
+  // The positions in one unfolded frame, relative to the corner of its content.
   constructor(graph, frame, inner) {
     this.graph = graph;
     this.frame = frame;
@@ -46,9 +46,9 @@ class Places {
       const open = graph.isOpen(item) && inner.get(~item);
       return open ? [open.width + 2 * PAD, open.height + 2 * PAD + HEAD] : [WIDTH, graph.heightOf(item)];
     });
-    this.columns = new Columns(frame.places.map((place) => place[0]), sizes.map((size) => size[0]), frame.columns);
+    this.columns = new Columns(frame.positions.map((position) => position[0]), sizes.map((size) => size[0]), frame.columns);
     const highest = new Float64Array(frame.rows);
-    frame.places.forEach(([, row], i) => { highest[row] = Math.max(highest[row], sizes[i][1]); });
+    frame.positions.forEach(([, row], i) => { highest[row] = Math.max(highest[row], sizes[i][1]); });
     this.tops = [frame.entries.length ? GAP_Y : 0];
     for (const height of highest) this.tops.push(this.tops[this.tops.length - 1] + height + GAP_Y);
     this.width = this.columns.width;
@@ -57,7 +57,7 @@ class Places {
     this.exits = new Map(frame.exits);
     this.boxes = new Map();
     frame.items.forEach((item, i) => {
-      const [column, row] = frame.places[i];
+      const [column, row] = frame.positions[i];
       const [w, h] = sizes[i];
       const space = this.tops[row + 1] - GAP_Y - this.tops[row];
       this.boxes.set(item, { item, row, w, h, x: this.columns.at(column) - w / 2, y: this.tops[row] + (space - h) / 2 });
@@ -107,9 +107,9 @@ class Places {
     const box = this.boxes.get(item);
     let x = box.x + box.w / 2;
     if (this.graph.isOpen(item)) {
-      const places = inner.get(~item);
-      const ports = isSource ? places.exits : places.entries;
-      if (ports.has(tensor)) x = box.x + PAD + places.columns.at(ports.get(tensor));
+      const positions = inner.get(~item);
+      const ports = isSource ? positions.exits : positions.entries;
+      if (ports.has(tensor)) x = box.x + PAD + positions.columns.at(ports.get(tensor));
     }
     return [[x, isSource ? box.y + box.h : box.y], box.row];
   }

@@ -84,7 +84,7 @@ def place(drawing: Drawing) -> Placed:
 
 
 class _Places:
-    """The places in one unfolded frame, relative to the corner of its content; width and height are those of the content."""
+    """The positions in one unfolded frame, relative to the corner of its content; width and height are those of the content."""
 
     width: float
     height: float
@@ -97,12 +97,12 @@ class _Places:
             for item, box in zip(frame.items, self._boxes, strict=True)
         ]
         self._sizes = dict(zip(frame.items, sizes, strict=True))
-        columns = [column for column, _ in layout.places]
+        columns = [column for column, _ in layout.positions]
         self._columns = Columns(columns, [size[0] for size in sizes], layout.columns)
-        self._tops = _tops([row for _, row in layout.places], [size[1] for size in sizes], layout.rows, GAP_Y if layout.entries else 0.0)
+        self._tops = _tops([row for _, row in layout.positions], [size[1] for size in sizes], layout.rows, GAP_Y if layout.entries else 0.0)
         self.width = self._columns.width
         self.height = max(0.0, self._tops[-1] - (0.0 if layout.exits else GAP_Y))
-        self._at = dict(zip(frame.items, layout.places, strict=True))
+        self._at = dict(zip(frame.items, layout.positions, strict=True))
 
     def _open(self, item: int) -> bool:
         return item < 0 and not self._drawing.frames[~item].folded
@@ -146,10 +146,10 @@ class _Places:
         left, top, width, height = self._rectangle(item)
         x = left + width / 2
         if self._open(item):
-            places = inner[~item]
-            ports = places._layout.exits if is_source else places._layout.entries
+            positions = inner[~item]
+            ports = positions._layout.exits if is_source else positions._layout.entries
             if link.tensor in ports:
-                x = left + PAD + places._columns.at(ports[link.tensor])
+                x = left + PAD + positions._columns.at(ports[link.tensor])
         return (x, top + height if is_source else top), self._at[item][1]
 
 

@@ -140,7 +140,7 @@ def _aligned(one: Repetition, labels: np.ndarray, crossing: np.ndarray, end: int
     for shift in range(one.period):
         copies = (whole - one.start - shift) // one.period
         if copies >= 2 or shift == 0:
-            places = one.start + shift + one.period * np.arange(copies + 1)
-            choices.append((float(crossing[places].mean()), -copies, shift))
+            positions = one.start + shift + one.period * np.arange(copies + 1)
+            choices.append((float(crossing[positions].mean()), -copies, shift))
     _, copies, shift = min(choices)
     return Repetition(one.start + shift, one.period, -copies)

@@ -7,7 +7,7 @@ from irexec.html import Html, display, element
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.svg import svg
 
-_MOST = 500
+_MAX_BOXES = 500
 """Boxes of an image in a notebook."""
 
 
@@ -16,8 +16,10 @@ class ShownDrawing(Drawing):
 
     def _repr_html_(self) -> str:
         title = f"{self.name}: {self.boxes} of {self.total} layers"
-        if self.boxes > _MOST:
-            return display(title, element("p", f"more than {_MOST} boxes: write_graph makes a page of them, or cluster=True folds blocks"))
+        if self.boxes > _MAX_BOXES:
+            return display(
+                title, element("p", f"more than {_MAX_BOXES} boxes: write_graph makes a page of them, or cluster=True folds blocks")
+            )
         try:
             image = svg(self)
         except UnsupportedError as error:

@@ -32,9 +32,9 @@ def test_boxes_of_a_row_are_apart(pairs: list[tuple[int, int]]) -> None:
     pytest.importorskip("igraph")
     one = frame(pairs)
     layout = lay_out(one)
-    assert len(layout.places) == 15 and len(layout.bends) == len(one.links)
+    assert len(layout.positions) == 15 and len(layout.bends) == len(one.links)
     by_row: dict[int, list[float]] = {}
-    for column, row in layout.places:
+    for column, row in layout.positions:
         by_row.setdefault(row, []).append(column)
         assert 0 <= column <= layout.columns + 1e-9 and 0 <= row < layout.rows
     for columns in by_row.values():
@@ -47,10 +47,10 @@ def test_lines_of_a_graph_without_cycles_go_downwards(pairs: list[tuple[int, int
     pytest.importorskip("igraph")
     one = frame([(a, b) for a, b in pairs if a < b or b < 0])
     layout = lay_out(one)
-    rows = {None: None} | {i: row for i, (_, row) in enumerate(layout.places)}
+    rows = {None: None} | {i: row for i, (_, row) in enumerate(layout.positions)}
     for link, bends in zip(one.links, layout.bends, strict=True):
-        start = -1 if link.source is None else layout.places[link.source][1]
-        stop = layout.rows if link.target is None else layout.places[link.target][1]
+        start = -1 if link.source is None else layout.positions[link.source][1]
+        stop = layout.rows if link.target is None else layout.positions[link.target][1]
         assert start < stop
         assert bends is None or len(bends) == stop - start - 1
     assert len(rows) == 16
