@@ -8,11 +8,34 @@ from irexec.errors import OpError
 
 
 def pack_strings(values: np.ndarray) -> np.ndarray:
-    """The packed bytes of an array of str of one dimension: uint8, one dimension."""
-    texts = [str(value).encode() for value in values.tolist()]
+    """The packed bytes of an array of str of one dimension: uint8, one dimension. Errors are those of ``encoded``."""
+    texts = encoded(values)
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64) if texts else np.zeros(0, np.int64)
     header = np.array([len(texts), 0, *ends.tolist()], "<i4")
     return np.frombuffer(header.tobytes() + b"".join(texts), np.uint8)
+
+
+def check_code_points(texts: np.ndarray) -> None:
+    """Raise OpError if an array of U, of any byte order, holds a code point that Unicode does not have, or a surrogate.
+
+    NumPy keeps them, but making a str of one beyond Unicode is a SystemError.
+    """
+    codes = np.ascontiguousarray(texts, texts.dtype.newbyteorder("=")).ravel().view(np.uint32) if texts.itemsize else np.zeros(0, np.uint32)
+    wrong = (codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)
+    if wrong.any():
+        raise OpError(f"it holds the code point 0x{int(codes[wrong][0]):X}, which is no character of Unicode")
+
+
+def encoded(values: np.ndarray) -> list[bytes]:
+    """The UTF-8 of each string of an array.
+
+    Raises:
+        OpError: one has a surrogate, which is no character and has no UTF-8; a str of Python may have it.
+    """
+    try:
+        return [str(value).encode() for value in values.ravel().tolist()]
+    except UnicodeEncodeError as error:
+        raise OpError(f"it holds the code point 0x{ord(error.object[error.start]):X}, which is no character of Unicode") from None
 
 
 def unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
-from irexec.messages import counted
+from irexec.messages import counted, cut, listed
 
 _DTYPES = {
     "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "INT8": np.int8,
@@ -19,6 +20,8 @@ _DTYPES = {
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 _BYTES = "BYTES"
 _LENGTH = 4
+_AXES = 64
+"""The maximum rank of an array of NumPy."""
 
 
 def datatype_of(like: Element | np.dtype | None) -> str:
@@ -43,8 +46,8 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
         raise InputError(f"{what} has datatype {kind!r}, expected {', '.join(_DTYPES)} or {_BYTES}")
     if port is not None and port.element is not None and kind != datatype_of(port.element):
         raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
-    if not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
-        raise InputError(f"{what} has shape {shape}, expected sizes of 0 and more")
+    if len(shape) > _AXES or not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
+        raise InputError(f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and more")
     raw = tensor._raw_data
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
     if values.size != math.prod(shape):
@@ -81,15 +84,16 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
     if data is None:
         raise InputError(f"{what} has no data")
     if kind == _BYTES:
-        return _texts(what, list(_flat(data)))
-    try:
-        values = np.array(data if isinstance(data, list) else list(data))
-    except (ValueError, TypeError, OverflowError):
-        raise InputError(f"{what} has data that is not a list of numbers, nor lists of these of one length") from None
-    if not values.size:
+        return _texts(what, _flat(what, data))
+    flat = _flat(what, data)
+    # NumPy would give each number the memory of the longest text among them.
+    if not set(map(type, flat)) <= {bool, int, float}:
+        raise InputError(f"{what} has data that is not numbers")
+    if not flat:
         return np.zeros(0, _DTYPES[kind])
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"{what} has data that is not a list of numbers, nor lists of these of one length")
+    values = np.array(flat)
+    if values.dtype == object:
+        raise InputError(f"{what} has an integer of more than 64 bits")
     with np.errstate(all="ignore"):
         typed: np.ndarray = values.astype(_DTYPES[kind])
         same = typed.astype(values.dtype) == values
@@ -98,12 +102,14 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
     return typed.ravel()
 
 
-def _flat(data: Any) -> Any:
-    for each in data:
-        if isinstance(each, list):
-            yield from _flat(each)
-        else:
-            yield each
+def _flat(what: str, data: Any) -> list[Any]:
+    """The innermost values of lists inside each other, one level at a time: they may be nested deeper than calls may be."""
+    values = list(data)
+    while any(isinstance(each, list) for each in values):
+        if not all(isinstance(each, list) and len(each) == len(values[0]) for each in values):
+            raise InputError(f"{what} has data whose lists are not all of one length and depth")
+        values = list(chain.from_iterable(values))
+    return values
 
 
 def _texts(what: str, values: list[Any]) -> np.ndarray:
@@ -114,5 +120,5 @@ def _texts(what: str, values: list[Any]) -> np.ndarray:
         except UnicodeDecodeError as error:
             raise InputError(f"{what} has text that is not UTF-8: {error.reason}") from None
         if not isinstance(found[i], str):
-            raise InputError(f"{what} has the value {value!r}, expected text")
+            raise InputError(f"{what} has the value {cut(repr(value), 80)}, expected text")
     return found

@@ -7,9 +7,11 @@ from typing import Annotated
 import numpy as np
 
 from irexec.dtypes.elements import I32, STRING, U8
+from irexec.dtypes.strings import encoded
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.reference.limits import check_memory
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import VECTOR, IntegerTensor, StringTensor, element_set
 from irexec.schema.registry import op
@@ -22,10 +24,12 @@ def string_tensor_pack_15(begins: IntegerTensor, ends: IntegerTensor, symbols: B
     """Strings decoded from UTF-8: string i is the bytes of ``symbols`` from begins[i] to ends[i]. Source: StringTensorPack-15."""
     inside = (begins >= 0) & (begins <= ends) & (ends <= len(symbols))
     check(bool(inside.all()), f"begins and ends are not ascending within the {len(symbols)} bytes of symbols")
-    encoded = symbols.tobytes()
+    # Strings may overlap: a few bytes can be the characters of any number of them.
+    check_memory((int((ends.astype(np.int64) - begins.astype(np.int64)).sum()),), symbols.dtype, "the text of the strings")
+    text = symbols.tobytes()
     strings = np.empty(begins.size, object)
     try:
-        strings[:] = [encoded[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
+        strings[:] = [text[begin:end].decode() for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
     except UnicodeDecodeError as error:
         raise OpError(f"symbols are not UTF-8: {error.reason} at byte {error.start} of a string") from None
     return strings.reshape(begins.shape)
@@ -43,7 +47,7 @@ def string_tensor_unpack_15(data: StringTensor) -> tuple[np.ndarray, np.ndarray,
 
     Source: StringTensorUnpack-15.
     """
-    strings = [str(string).encode() for string in data.ravel().tolist()]
+    strings = encoded(data)
     ends = np.cumsum([len(string) for string in strings], dtype=np.int32).reshape(data.shape)
     lengths = np.array([len(string) for string in strings], np.int32).reshape(data.shape)
     return (ends - lengths).astype(np.int32), ends, np.frombuffer(b"".join(strings), np.uint8).copy()
@@ -53,5 +57,5 @@ def string_tensor_unpack_15(data: StringTensor) -> tuple[np.ndarray, np.ndarray,
 def _string_tensor_unpack_15_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
     strings = data.known
     empty = data.shape is not None and 0 in data.shape
-    size: Size = 0 if empty else ANY if strings is None else sum(len(str(string).encode()) for string in strings.ravel().tolist())
+    size: Size = 0 if empty else ANY if strings is None else sum(map(len, encoded(strings)))
     return Fact(I32, data.shape), Fact(I32, data.shape), Fact(U8, (size,))

@@ -10,7 +10,8 @@ import numpy as np
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError
+from irexec.dtypes.strings import check_code_points, encoded
+from irexec.errors import InputError, OpError
 from irexec.ir.dims import admits, is_static, shape_text
 from irexec.messages import counted
 from irexec.ops.conversion import converted
@@ -118,8 +119,15 @@ def _strings(what: str, port: Port, value: Any) -> np.ndarray:
             array = np.char.decode(array, "utf-8")
         except UnicodeDecodeError as error:
             raise InputError(f"{what} is bytes that are not UTF-8: {error.reason} ({port})") from None
-    if array.dtype.kind not in "UO" or not all(isinstance(v, str) for v in array.ravel().tolist()):
-        raise InputError(f"{what} is {array.dtype}, the model expects text ({port})")
+    try:
+        if array.dtype.kind == "U":
+            check_code_points(array)
+        elif array.dtype != object or not all(isinstance(v, str) for v in array.ravel().tolist()):
+            raise InputError(f"{what} is {array.dtype}, the model expects text ({port})")
+        else:
+            encoded(array)
+    except OpError as error:
+        raise InputError(f"{what} is not text: {error} ({port})") from None
     return array.astype(object)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.strings import check_code_points
 from irexec.errors import ModelError, OpError
 
 MAGIC = b"\x93NUMPY"
@@ -233,8 +234,8 @@ def _checked(elements: np.ndarray, where: str) -> np.ndarray:
         except UnicodeDecodeError as error:
             raise ModelError(f"{where}: holds text that is not UTF-8: {error.reason}") from None
     if elements.dtype.kind == "U":
-        codes = elements.view(np.uint32)
-        wrong = (codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)
-        if wrong.any():
-            raise ModelError(f"{where}: holds text with the code point 0x{int(codes[wrong][0]):X}, which Unicode does not have")
+        try:
+            check_code_points(elements)
+        except OpError as error:
+            raise ModelError(f"{where}: is not text: {error}") from None
     return elements

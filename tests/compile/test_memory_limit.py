@@ -176,6 +176,20 @@ def test_temporary_arrays_of_kernels(type: str) -> None:
         compiled([np.ones(shape, F) for shape in shapes])
 
 
+@pytest.mark.usefixtures("nothing_large")
+def test_strings_that_overlap() -> None:
+    """A million strings, each of the same million characters."""
+    builder = irexec.Builder("strings")
+    begins, ends = (builder.parameter("i32", (MB,), name) for name in ("begins", "ends"))
+    symbols = builder.parameter("u8", (MB,), "symbols")
+    builder.result(builder.emit("StringTensorPack", begins, ends, symbols, name="large"))
+    compiled = irexec.compile_model(builder.model())
+    with pytest.raises(
+        irexec.NodeError, match=r"^layer \d+ 'large' .*: the text of the strings uint8\[1000000000000\] takes 1000000000000 bytes"
+    ):
+        compiled([np.zeros(MB, B), np.full(MB, MB, B), np.full(MB, ord("a"), np.uint8)])
+
+
 @pytest.fixture
 def small_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that has 40 MB left, whatever is allocated."""

@@ -36,6 +36,15 @@ def test_every_type_in_bytes_and_in_lists(kind: str, dtype: str) -> None:
     assert datatype_of(np.dtype(dtype)) == kind
 
 
+@pytest.mark.parametrize("kind", ["BYTES", "INT64"])
+def test_lists_deeper_than_calls(kind: str) -> None:
+    value: Any = "text" if kind == "BYTES" else 1
+    data = value
+    for _ in range(10_000):
+        data = [data]
+    assert array_of(tensor(kind, [1], data=data), None).tolist() == [value]
+
+
 @given(st.lists(st.text()))
 def test_texts(texts: list[str]) -> None:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts if text.isprintable()]
@@ -50,12 +59,19 @@ def test_texts(texts: list[str]) -> None:
     [
         (tensor("FP33", [1], data=[1]), "has datatype 'FP33', expected BOOL, UINT8"),
         (tensor("FP32", [2], data=[1]), r"has 1 elements, and shape \[2\] has 2"),
-        (tensor("FP32", [-1], data=[1]), r"has shape \[-1\], expected sizes of 0 and more"),
-        (tensor("FP32", [1 << 40, 1 << 40], data=[1]), "expected sizes of 0 and more"),
-        (tensor("FP32", [1], data=["a"]), "has data that is not a list of numbers"),
-        (tensor("FP32", [2], data=[[1], [1, 2]]), "has data that is not a list of numbers"),
-        (tensor("FP32", [1], data=[None]), "has data that is not a list of numbers"),
-        (tensor("FP32", [1], data=[10**400]), "has data that is not a list of numbers"),
+        (tensor("FP32", [-1], data=[1]), r"has shape \[-1\], expected at most 64 sizes of 0 and more"),
+        (tensor("FP32", [1 << 40, 1 << 40], data=[1]), "expected at most 64 sizes of 0 and more"),
+        (tensor("FP32", [None, "a"], data=[1]), r"has shape \[None, 'a'\], expected at most 64 sizes"),
+        (tensor("FP32", [1] * 65, data=[1]), r"has shape \[1, 1, 1, 1, 1, 1, 1, 1 and 57 more\], expected at most 64 sizes"),
+        # The product of these took minutes.
+        (tensor("FP32", [2**31 - 1] * 1_000_000, data=[1]), "and 999,992 more"),
+        (tensor("FP32", [1], data=["a"]), "has data that is not numbers"),
+        # NumPy would make each a text of a million characters.
+        (tensor("FP32", [1_000_000], data=[0] * 999_999 + ["x" * 1_000_000]), "has data that is not numbers"),
+        (tensor("FP32", [2], data=[[1], [1, 2]]), "has data whose lists are not all of one length and depth"),
+        (tensor("FP32", [2], data=[1, [1]]), "has data whose lists are not all of one length and depth"),
+        (tensor("FP32", [1], data=[None]), "has data that is not numbers"),
+        (tensor("FP32", [1], data=[10**400]), "has an integer of more than 64 bits"),
         (tensor("FP32", [1]), "has no data"),
         (tensor("FP32", [1], raw=b"abc"), "has 3 bytes, expected a multiple of the 4 of FP32"),
         (tensor("INT32", [1], data=[1.5]), "has the value 1.5, which INT32 cannot hold"),

@@ -97,3 +97,25 @@ def test_bytes_are_text_in_utf_8() -> None:
     assert model(np.array(["déjà".encode(), b""]))["y"].tolist() == ["déjà", ""]
     with pytest.raises(irexec.InputError, match="input 'x' is bytes that are not UTF-8: invalid start byte"):
         model(np.array([b"a", b"\xff"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (np.array(["a", "\ud800"], object), "0xD800"),
+        (np.array(["a", "\udfffb"]), "0xDFFF"),
+        (np.array([[0x61], [0x110000]], np.uint32).view("U1")[:, 0], "0x110000"),
+    ],
+    ids=["a surrogate", "a surrogate of U", "beyond Unicode"],
+)
+def test_text_that_is_not_of_unicode(given: np.ndarray, says: str) -> None:
+    with pytest.raises(
+        irexec.InputError, match=f"^input 'x' is not text: it holds the code point {says}, which is no character of Unicode"
+    ):
+        _identity("string", 2)(given)
+
+
+def test_constants_that_are_not_of_unicode() -> None:
+    builder = irexec.Builder("text")
+    with pytest.raises(irexec.IrexecError, match="it holds the code point 0xD800"):
+        builder.constant(np.array(["\ud800"], object))

@@ -100,7 +100,7 @@ DAMAGED = {
     "type of no size": (written("'<f'"), "the type '<f'"),
     "text of no size": (written("'<U0'"), "the type '<U0'"),
     "text of 2 GB": (written("'<U999999999'"), "the type '<U999999999'"),
-    "beyond Unicode": (written("'<U3'", "(1,)", data=b"\xff" * 12), "code point 0xFFFFFFFF, which Unicode does not have"),
+    "beyond Unicode": (written("'<U3'", "(1,)", data=b"\xff" * 12), "code point 0xFFFFFFFF, which is no character of Unicode"),
     "half a pair": (written("'<U3'", "(1,)", data=b"\0\xd8\0\0" * 3), "code point 0xD800"),
     "not UTF-8": (written("'|S12'", "(1,)", data=b"\xff" * 12), "holds text that is not UTF-8"),
 }  # fmt: skip
