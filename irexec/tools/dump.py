@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError
 from irexec.io.folders import replacing_folder
-from irexec.io.regular_files import open_regular
+from irexec.io.json_files import read_json
 from irexec.ir.graph import Value
 from irexec.tools.array_files import storable
 
@@ -43,8 +43,7 @@ def _is_empty_or_dump(folder: Path) -> bool:
             found = {entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries}
         if not found:
             return True
-        with open_regular(folder / _INDEX) as file:
-            listed = {entry["file"] for entry in json.load(file)["tensors"]}
+        listed = {entry["file"] for entry in read_json(folder / _INDEX)["tensors"]}
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return all(name == _INDEX or (name in listed and _FILE_NAME.fullmatch(name)) for name in found)

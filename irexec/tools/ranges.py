@@ -11,7 +11,7 @@ from pathlib import Path
 
 from irexec.errors import InputError, ModelError
 from irexec.io.files import replacing
-from irexec.io.regular_files import open_regular
+from irexec.io.json_files import read_json
 from irexec.tools.result_files import check_file
 
 _FORMAT = "irexec ranges"
@@ -44,24 +44,29 @@ def read_ranges(path: str) -> Ranges:
         ModelError: the file cannot be read, or is something else.
     """
     try:
-        with open_regular(path) as file:
-            document = json.load(file)
+        document = read_json(path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise ModelError(f"{path}: not a file of ranges, as --record-range writes them: not JSON") from None
     try:
         if document["format"] != _FORMAT:
             raise KeyError("format")
         tensors = {str(name): _range(pair) for name, pair in _mapping(document["tensors"]).items()}
-        return Ranges(str(document["model"]), int(document["runs"]), tensors)
-    except (KeyError, TypeError, ValueError):
+        return Ranges(str(document["model"]), _runs(document["runs"]), tensors)
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ModelError(f"{path}: not a file of ranges, as --record-range writes them") from None
 
 
 def _mapping(value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise TypeError("not a mapping")
+    return value
+
+
+def _runs(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("not a number of runs")
     return value
 
 

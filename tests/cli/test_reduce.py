@@ -198,6 +198,12 @@ def test_files_of_the_user_are_not_overwritten(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_answers_nested_deeper_than_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "min.reduce").write_text("[" * 100_000)
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--trap", "nan"]) == 2
+    assert "exists and is something else" in capsys.readouterr().err
+
+
 SLOW = """import os, signal, time
 counter = os.path.join(os.path.dirname(sys.argv[0]), "counter")
 with open(counter, "a") as file:

@@ -162,7 +162,10 @@ def test_ranges_of_several_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", "[" * 100_000, '{"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"x": [2, 1]}}',
-     '{"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"x": [NaN, 1]}}', "\x00\xff"],
+     '{"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"x": [NaN, 1]}}', "\x00\xff",
+     '{"format": "irexec ranges", "model": "m", "runs": 1, "tensors": {"x": [0, 1' + "0" * 400 + "]}}",
+     '{"format": "irexec ranges", "model": "m", "runs": Infinity, "tensors": {}}',
+     '{"format": "irexec ranges", "model": "m", "runs": -1, "tensors": {}}'],
 )  # fmt: skip
 def test_a_file_that_is_not_of_ranges_is_refused_and_kept(text: str, tmp_path: Path) -> None:
     path = tmp_path / "ranges.json"

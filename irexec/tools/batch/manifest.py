@@ -40,7 +40,19 @@ class Manifest:
         self.path = path
         with self._errors():
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            self._lock()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _lock(self) -> None:
+        with self._errors():
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        # Looked at first, since a journal mode is written into any database.
+        if not self.is_empty:
+            self.description()
+        with self._errors():
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             # The lock is taken with the first of these, and kept until the file is closed.
@@ -75,12 +87,23 @@ class Manifest:
         """
         with self._errors():
             try:
-                found = dict(self._db.execute("SELECT key, value FROM job"))
+                found = {str(key): str(value) for key, value in self._db.execute("SELECT key, value FROM job")}
             except sqlite3.OperationalError:
                 found = {}
         if found.get("what") != _MANIFEST or found.get("version") != _VERSION:
             raise InputError(f"{self.path}: is not a manifest that this irexec batch has written")
         return found
+
+    def part_size(self) -> int:
+        """How many items a part has.
+
+        Raises:
+            InputError: the file has no such number.
+        """
+        text = self.description().get("part_size", "")
+        if not (text.isascii() and text.isdigit() and int(text[:10]) > 0):
+            raise InputError(f"{self.path}: is damaged: its part_size is {text[:40]!r}")
+        return int(text[:10])
 
     def same_items(self, items: Items) -> str:
         """What differs between the items of the job and those given; "" if nothing does."""

@@ -171,7 +171,7 @@ def _begun(manifest: Manifest, items: Items, job: Job, model: Described, options
     differs = difference(before, description) or manifest.same_items(items)
     if differs:
         raise InputError(f"{options.output} was begun as another job: {differs}; name another output")
-    return int(before["part_size"])
+    return manifest.part_size()
 
 
 def _part_size(items: int, batch_size: int) -> int:
@@ -284,7 +284,8 @@ class _Run:
 
     def __init__(self, items: Items, part_size: int, output: Output, manifest: Manifest, watch: Watch) -> None:
         self._items, self._size, self._output, self._manifest, self._watch = items, part_size, output, manifest, watch
-        self._finished = manifest.finished() if output.is_complete else self._present(manifest.finished())
+        finished = {number for number in manifest.finished() if number in range(-(-len(items) // part_size))}
+        self._finished = finished if output.is_complete else self._present(finished)
         self._done = sum(min(part_size, len(items) - number * part_size) for number in self._finished)
         self._noted = False
 

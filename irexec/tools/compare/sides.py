@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.io.regular_files import open_regular
+from irexec.io.json_files import read_json
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.array_files import ArrayFile, open_arrays
@@ -89,11 +88,11 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, Path]]:
         ModelError: the folder was not written by irexec.
     """
     try:
-        with open_regular(folder / _INDEX) as file:
-            entries = json.load(file)["tensors"]
-        for entry in entries:
+        for entry in read_json(folder / _INDEX)["tensors"]:
             path = folder / Path(entry["file"]).name
             for name in dict.fromkeys([entry["name"], *entry["tensor_names"]]):
+                if not isinstance(name, str):
+                    raise TypeError("a name that is not text")
                 yield name, path
     except (OSError, ValueError, KeyError, TypeError):
         raise ModelError(f"{folder} is not a folder that infer --dump-layers wrote: it has no readable {_INDEX}") from None

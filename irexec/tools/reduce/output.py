@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -13,6 +12,8 @@ import numpy as np
 
 from irexec import io
 from irexec.errors import InputError, ModelError
+from irexec.io.json_files import parse_json
+from irexec.io.regular_files import open_regular
 from irexec.tools.array_files import write_npz
 from irexec.tools.reduce.answers import FORMAT
 from irexec.tools.reduce.candidate import Candidate
@@ -87,8 +88,8 @@ def _write_arrays(arrays: Mapping[str, np.ndarray], file: IO[bytes]) -> None:
 
 def _is_state(path: Path) -> bool:
     try:
-        with path.open(encoding="utf-8") as file:
-            return bool(json.loads(file.readline()).get("format") == FORMAT)
+        with open_regular(path) as file:
+            return bool(parse_json(file.readline()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError) as error:
         if isinstance(error, OSError):
             raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -14,6 +14,7 @@ from tests.fuzz import corpus
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
 from tests.fuzz.command_lines import command_line
+from tests.fuzz.kept_files import READ, damaged, written
 from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
@@ -58,6 +59,8 @@ def _files() -> dict[str, bytes]:
 def generate(rng: random.Random, number: int) -> Case:
     """A command line, and the files that it names."""
     files = dict(_files())
+    if rng.random() < 0.1:
+        return _with_kept_files(files, rng)
     if rng.random() < 0.3:
         files["other.xml"], files["other.bin"] = corpus.model(rng)
     words = command_line(rng, sorted(files))
@@ -65,6 +68,13 @@ def generate(rng: random.Random, number: int) -> Case:
     stems = {name.rpartition(".")[0] for name in named} - {""}
     kept = {name: data for name, data in files.items() if name in named or name.rpartition(".")[0] in stems or name == "folder/m.xml"}
     return Case("cli", kept, {"words": words, "stdin": rng.choice(["", "", "a.npy", "m.xml", "empty"])})
+
+
+def _with_kept_files(files: dict[str, bytes], rng: random.Random) -> Case:
+    """A command that reads what others wrote, which has been damaged."""
+    given = {name: files[name] for name in ("m.xml", "m.bin", "a.npy")}
+    words = [*rng.choice(READ), *rng.choice([[], [], ["--json"]])]
+    return Case("cli", {**given, **damaged(written(*given.values()), rng)}, {"words": words, "stdin": ""})
 
 
 def run(case: Case, observer: Observer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,40 @@ def test_nothing_of_the_user_is_overwritten(tmp_path: Path, model: str, source: 
     (tmp_path / "x.npz.sqlite").write_bytes(b"SQLite format 3\0 not at all" * 100)
     with pytest.raises(InputError, match="is not a manifest"):
         run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+def test_a_database_of_another_program_is_not_written_to(tmp_path: Path, model: str, source: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.npz.sqlite")) as database:
+        database.execute("CREATE TABLE job (key TEXT, value TEXT)")
+        database.commit()
+    before = (tmp_path / "x.npz.sqlite").read_bytes()
+    with pytest.raises(InputError, match="is not a manifest that this irexec batch has written"):
+        run(model, [source], tmp_path / "x.npz", resume=True)
+    assert (tmp_path / "x.npz.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM job WHERE key = 'part_size'",
+        *(f"UPDATE job SET value = {value} WHERE key = 'part_size'" for value in ("0", "-1", "'x'", "NULL", "'٣'")),
+    ],
+)
+def test_a_manifest_with_a_wrong_size_of_parts(tmp_path: Path, model: str, source: str, change: str) -> None:
+    report = run(model, [source], tmp_path / "x.npz")
+    with closing(sqlite3.connect(report.manifest)) as database:
+        database.execute(change)
+        database.commit()
+    with pytest.raises(InputError, match="is damaged: its part_size is"):
+        run(model, [source], tmp_path / "x.npz", resume=True)
+
+
+def test_a_manifest_with_parts_that_the_job_does_not_have(tmp_path: Path, model: str, source: str) -> None:
+    report = run(model, [source], tmp_path / "x.npz")
+    with closing(sqlite3.connect(report.manifest)) as database:
+        database.executemany("INSERT INTO parts VALUES (?)", [(-1,), (1 << 62,)])
+        database.commit()
+    assert run(model, [source], tmp_path / "x.npz", resume=True).resumed == 20
 
 
 @pytest.mark.parametrize("output, was_there", [("out.npz", False), ("out", False), ("out", True)])

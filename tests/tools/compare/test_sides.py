@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irexec import Builder, InputError, Model
+from irexec import Builder, InputError, Model, ModelError
 from irexec.tools.compare import CompareOptions, compare
 from tests.tools.compare.models import RNG, W1, W2, chain, changed
 
@@ -144,3 +144,12 @@ def test_inputs_for_several_runs() -> None:
     assert compare(chain(), chain(), runs).runs == 3
     with pytest.raises(InputError, match="inputs are given for 3 runs, and runs is 2"):
         compare(chain(), chain(), runs, CompareOptions(runs=2))
+
+
+@pytest.mark.parametrize(
+    "index", ["", "[" * 100_000, "[]", "{}", '{"tensors": 1}', '{"tensors": [{"file": "a.npy", "name": 1, "tensor_names": []}]}']
+)
+def test_a_folder_with_a_damaged_index(index: str, tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text(index)
+    with pytest.raises(ModelError, match="is not a folder that infer --dump-layers wrote"):
+        compare(tmp_path, chain())
