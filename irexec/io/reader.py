@@ -54,7 +54,8 @@ def read(model: ModelSource | Source, weights: WeightsSource = None, *, mmap: bo
 
 def read_text(text: str | bytes, weights: bytes | np.ndarray | None = None) -> Model:
     """Read a model from the text of its .xml and the bytes of its .bin; raises as ``read`` does."""
-    data = text.encode() if isinstance(text, str) else text
+    # A surrogate has no UTF-8: whatever stands for it, the XML is not in order there.
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return _ModelReader(Source(data, "<text>", None), Weights(data=weights), is_beside=False).model()
 
 

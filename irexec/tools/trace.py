@@ -32,7 +32,8 @@ def write_trace(path: str, profile: Profile, name: str) -> None:
     text = json.dumps({"displayTimeUnit": "ms", "traceEvents": list(trace_events(profile, name))}, ensure_ascii=False)
     try:
         with replacing(Path(path)) as (file,):
-            file.write(text.encode())
+            # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
 

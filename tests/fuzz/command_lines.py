@@ -94,7 +94,22 @@ def _value(rng: random.Random, parameter: Any, files: Sequence[str]) -> str:
     if name in ("tensors", "tensor"):
         return rng.choice(_NAMES)
     if isinstance(kind, click.Path) or name == "inputs":
-        paths = [*files, *files, "out.npz", "out.png", "out.xml", ".", "", "nosuch", "folder", "folder/new.xml", "out/", *_TEXTS]
+        paths = [
+            *files,
+            *files,
+            "out.npz",
+            "out.png",
+            "out.xml",
+            "out\udcfe.npz",
+            "out\udcfe.xml",
+            ".",
+            "",
+            "nosuch",
+            "folder",
+            "folder/new.xml",
+            "out/",
+            *_TEXTS,
+        ]
         path = rng.choice(paths)
         return rng.choice([path, f"x={path}", f"image={path}", rng.choice(_SOURCES)]) if name == "inputs" else path
     return rng.choice(odd.NUMBER_TEXTS) if rng.random() < 0.7 else rng.choice(_TEXTS)

@@ -125,3 +125,8 @@ def io_model() -> irexec.Model:
 
 def test_text_is_read_without_a_file() -> None:
     assert io.read_text('<net name="n" version="11"/>').name == "n"
+
+
+def test_text_with_a_surrogate_is_not_xml() -> None:
+    with pytest.raises(irexec.ModelError, match="line 1: not well-formed XML"):
+        io.read_text("<net name='\ud800' version='11'/>")

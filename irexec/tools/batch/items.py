@@ -40,8 +40,9 @@ class Item:
 
     @property
     def name(self) -> str:
-        """What the output and messages call the item."""
-        return self.path if self.kind == "image" else f"{self.path}[{self.index}]"
+        """What the output and messages call the item: its path, in which bytes that are not UTF-8 are escapes such as ``\\udcff``."""
+        path = self.path.encode("utf-8", "backslashreplace").decode()
+        return path if self.kind == "image" else f"{path}[{self.index}]"
 
 
 class Items:

@@ -53,6 +53,10 @@ def _files() -> dict[str, bytes]:
         "empty": b"",
         "text.txt": b"a\n\x1b[31mb\n\xff\n",
         "folder/m.xml": files["m.xml"],
+        # Linux has file names that are not UTF-8.
+        "b\udcff.xml": files["m.xml"],
+        "b\udcff.bin": files["m.bin"],
+        "b\udcff.npy": array.getvalue(),
     }
 
 

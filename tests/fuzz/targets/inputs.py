@@ -131,6 +131,9 @@ def _change(rng: random.Random, given: dict[str, Any], change: str) -> None:
         given["values"] = [odd.value(rng, kind, likely=likely) for _ in given["values"]]
     elif change == "value" and given["values"]:
         given["values"][rng.randrange(len(given["values"]))] = odd.value(rng, kind, likely=0)
+        # What Python has as text, and Unicode does not; a constant could not be written.
+        if kind.kind == "string" and not given["constant"] and rng.random() < 0.2:
+            given["values"][0] = "a\ud800"
     if rng.random() < 0.03 and not given["constant"]:
         given["element"], given["values"] = "dynamic", [value if isinstance(value, int | float) else 0 for value in given["values"]]
 
