@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, get_args
 
 import numpy as np
@@ -44,6 +45,7 @@ class Builder:
         self._inference: ShapeInference = ShapeInference(tolerant=False) if inside is None else inside._inference
         self._inference.bodies_are_final = inside is not None
         self._names: set[str] = set()
+        self._made: set[Node] = set()
         self._result_names: list[tuple[Value, str]] = []
 
     def __repr__(self) -> str:
@@ -102,18 +104,20 @@ class Builder:
             attributes: by the kernel's parameter name; defaults are written too. Element types as for ``parameter``.
 
         Raises:
-            NodeError: the inputs or attributes are wrong.
+            NodeError: the inputs or attributes are wrong; the graph is then as it was before.
+            OpError, ModelError: an input is a value of another builder or no tensor; there is no such operation or attribute.
         """
         definition = newest(type) if version is None else resolve(type, version if isinstance(version, str) else f"opset{version}")
         texts = _attribute_texts(definition, definition.ungrouped(attributes))
         trailing = list(inputs)
         while trailing and trailing[-1] is None:
             trailing.pop()
-        values = [self._operand(type, operand) for operand in trailing]
-        node = self._node(type, definition.version, name or type, texts)
-        node.bodies = dict(bodies or {})
-        node.ports = [Input(value, value.fact) for value in values]
-        return self._infer(node, names)
+        with self._undone_by_errors():
+            values = [self._operand(type, operand) for operand in trailing]
+            node = self._node(type, definition.version, name or type, texts)
+            node.bodies = dict(bodies or {})
+            node.ports = [Input(value, value.fact) for value in values]
+            return self._infer(node, names)
 
     def clone_node(self, node: Node, *inputs: Value) -> tuple[Value, ...]:
         """Add a copy of another graph's node on new inputs, with its name, attributes, bodies and tensor names; its outputs.
@@ -121,16 +125,18 @@ class Builder:
         Raises:
             NodeError: the inputs do not fit the operation.
         """
-        clone = self._node(node.type, node.version, node.name, dict(node.attributes))
-        clone.constant, clone.bodies = node.constant, {name: body.copied() for name, body in node.bodies.items()}
-        clone.ports = [Input(value, value.fact) for value in inputs]
-        self._infer(clone, ())
+        with self._undone_by_errors():
+            clone = self._node(node.type, node.version, node.name, dict(node.attributes))
+            clone.constant, clone.bodies = node.constant, {name: body.copied() for name, body in node.bodies.items()}
+            clone.ports = [Input(self._own(value), value.fact) for value in inputs]
+            self._infer(clone, ())
         for value, original in zip(clone.outputs, node.outputs, strict=False):
             value.names = list(original.names)
         return tuple(clone.outputs)
 
     def result(self, value: Value, name: str | None = None) -> Node:
-        """An output of the model; ``name`` is also its tensor name if it has none."""
+        """An output of the model; ``name`` is also its tensor name if it has none. OpError if the value is of another builder."""
+        self._own(value)
         node = self._node("Result", "opset1", name or f"{value.node.name}/sink_port_{value.index}", {})
         if name is not None:
             self._result_names.append((value, node.name))
@@ -160,6 +166,7 @@ class Builder:
                 needed.add(node)
                 waiting += [value.node for value in node.inputs if value is not None]
         self.graph.nodes = [node for node in self.graph.nodes if node in needed or node.type == "Parameter"]
+        self._made.intersection_update(self.graph.nodes)
         for number, node in enumerate(self.graph.nodes):
             node.id = number
 
@@ -186,11 +193,30 @@ class Builder:
     def _operand(self, type: str, operand: Operand | None) -> Value:
         if operand is None:
             raise OpError(f"{type} lacks an input before its last")
-        return operand if isinstance(operand, Value) else self.constant(operand)
+        return self._own(operand) if isinstance(operand, Value) else self.constant(operand)
+
+    def _own(self, value: Value) -> Value:
+        """The value itself, which must be of this graph: a body has values of the graph around it through its Parameters alone."""
+        if value.node not in self._made:
+            raise OpError(f"{value!r} is a value of another builder than {self!r}")
+        return value
+
+    @contextmanager
+    def _undone_by_errors(self) -> Iterator[None]:
+        """The graph is as it was before if the context ends with an error."""
+        before = len(self.graph.nodes)
+        try:
+            yield
+        except BaseException:
+            for node in self.graph.nodes[before:]:
+                self._names.discard(node.name)
+            del self.graph.nodes[before:]
+            raise
 
     def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
         node = Node(len(self.graph.nodes), free_name(name, self._names), type, version, attributes=attributes)
         self.graph.nodes.append(node)
+        self._made.add(node)
         return node
 
     def _infer(self, node: Node, names: Sequence[str]) -> Any:
@@ -239,7 +265,10 @@ def _array(array: Any, element: Element | None) -> np.ndarray:
     if isinstance(array, np.ndarray | np.generic):
         values = np.asarray(array)
     else:
-        values = np.asarray(array)
+        try:
+            values = np.asarray(array)
+        except ValueError as error:
+            raise OpError(f"a constant is not an array: {error}") from None
         if values.dtype == np.float64:
             values = values.astype(np.float32)
         if values.size == 0 and element is None:

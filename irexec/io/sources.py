@@ -74,6 +74,8 @@ def weights_of(weights: WeightsSource, beside: Path | None, *, mapped: bool) -> 
     if weights is None:
         return Weights(None if beside is None else beside.with_suffix(".bin"), mapped=mapped)
     if isinstance(weights, np.ndarray):
+        if weights.dtype.hasobject:
+            raise InputError("the weights are an array of objects, expected the bytes of a .bin")
         return Weights(data=weights)
     if isinstance(weights, _BYTES):
         return Weights(data=bytes(weights))

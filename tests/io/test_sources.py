@@ -56,6 +56,7 @@ def test_all_forms_give_the_same_model(model: Callable[[Path], Any], weights: Ca
 
 
 REFUSED: list[tuple[Any, Any, type[irexec.IrexecError], str]] = [
+    (b"<net/>", np.array([None]), irexec.InputError, "the weights are an array of objects"),
     (5, None, irexec.InputError, "the model is a int, expected a path, bytes or a file open for reading bytes"),
     (None, None, irexec.InputError, "the model is a NoneType, expected a path"),
     ("<net/>", None, irexec.InputError, "the model is XML text, expected a path or bytes"),
