@@ -117,14 +117,26 @@ class Graph:
 
     Attributes:
         inputs: a value for each Parameter.
-        targets: the values that are asked for; one may be asked for twice.
+        targets: the values that are asked for; one may be asked for twice. They are assigned as a whole.
     """
 
     def __init__(self, inputs: Sequence[Value]) -> None:
         self.inputs = list(inputs)
-        self.targets: list[Value] = []
+        self._targets: list[Value] = []
+        # Where each target is among them: all values are targets where a run is observed.
+        self._target_indices: dict[Value, list[int]] = {}
         self._operations: dict[Operation, None] = {}
         self._next_rank: float = 0
+
+    @property
+    def targets(self) -> Sequence[Value]:
+        return self._targets
+
+    @targets.setter
+    def targets(self, values: Sequence[Value]) -> None:
+        self._targets, self._target_indices = list(values), {}
+        for index, value in enumerate(values):
+            self._target_indices.setdefault(value, []).append(index)
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(list(self._operations))
@@ -196,11 +208,14 @@ class Graph:
             operation.inputs[index] = new
             new.uses.append((operation, index))
         old.uses = []
-        self.targets = [new if target is old else target for target in self.targets]
+        for index in (indices := self._target_indices.pop(old, [])):
+            self._targets[index] = new
+        if indices:
+            self._target_indices.setdefault(new, []).extend(indices)
 
     def is_target(self, value: Value) -> bool:
         """Whether the value is asked for."""
-        return any(target is value for target in self.targets)
+        return value in self._target_indices
 
     def is_used(self, value: Value) -> bool:
         """Whether anything reads the value or asks for it."""
@@ -208,10 +223,9 @@ class Graph:
 
     def remove_unused(self) -> None:
         """Remove the operations whose outputs are not read and that have no effect."""
-        targets = set(map(id, self.targets))
         for operation in reversed(self.order()):
             effect = operation.definition is not None and (operation.definition.stateful or bool(operation.bodies))
-            if not effect and not any(value.uses or id(value) in targets for value in operation.outputs):
+            if not effect and not any(self.is_used(value) for value in operation.outputs):
                 self.remove(operation)
 
     def constants(self) -> list[Value]:

@@ -83,6 +83,12 @@ class _Fusion:
             self.rewriting.refused(root, "its other outputs are read as well")
             return []
         growth, best = _Growth(open={value: self._uses(value)}), 0
+        if value in self.targets:
+            # It stays open, whatever follows: where a run is observed, so does every value.
+            for reader in value.readers:
+                if _is_element_wise(reader):
+                    self.rewriting.refused(reader, f"{root.node.name!r} has a result that is read elsewhere too")
+            return []
         waiting = [self.number[reader] for reader in value.readers]
         heapq.heapify(waiting)
         by_number = {self.number[reader]: reader for reader in value.readers}
@@ -97,6 +103,8 @@ class _Fusion:
             self._add(growth, operation)
             if len(growth.open) == 1 and operation.output in growth.open:
                 best = len(growth.members)
+            if operation.output in self.targets:
+                break
             for reader in operation.output.readers:
                 if self.number[reader] not in seen:
                     seen.add(self.number[reader])
