@@ -174,6 +174,7 @@ def test_versions_that_onnx_cannot_have(version: int) -> None:
         ([-3, -3], r"has the shape \[-3, -3\]"),
         ([1 << 62, 1 << 62], "would take 85070591730234615865843651857942052864 bytes, more than the 1073741824 allowed"),
         ([1 << 40], "would take 4398046511104 bytes"),
+        ([1 << 62, 255, 0], "is empty, but with other sizes that are too large for an array"),
         ([0, 3], "has indices out of range"),
     ],
 )
@@ -216,3 +217,13 @@ def test_names_of_external_data(tmp_path: Path, location: bytes, message: str) -
         converters.convert(path)
     assert external_files(path) == []
     assert len(str(raised.value)) < 500
+
+
+def test_a_constant_without_elements_whose_other_sizes_no_array_has() -> None:
+    """NumPy counts an axis of size 0 as 1."""
+    model = model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([1 << 62, 255, 0]))
+    with pytest.raises(irexec.ConversionError, match="y"):
+        converters.convert(model)
+    assert irexec.compile_model(converters.convert(model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([4, 0]))))(
+        [np.zeros(1, np.float32)]
+    )[0].shape == (4, 0)

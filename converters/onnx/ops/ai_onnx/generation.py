@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from onnx import SparseTensorProto, TensorProto
 
@@ -40,7 +42,7 @@ def constant_of_shape(b: Context, shape: Value, *, value: TensorProto | None = N
     if array.size != 1:
         raise OpError(f"value has {array.size} elements, expected 1")
     sizes = b.ints_if_known(shape) if shape.node.constant is not None else None
-    if sizes is not None and all(size >= 0 for size in sizes) and int(np.prod(sizes, dtype=object)) <= _LARGEST_CONSTANT:
+    if sizes is not None and all(size >= 0 for size in sizes) and math.prod(max(int(size), 1) for size in sizes) <= _LARGEST_CONSTANT:
         return b.constant(np.full(sizes, array.reshape(-1)[0], array.dtype), kind)
     return b.full(b.constant(array.reshape(()), kind), shape)
 
