@@ -18,7 +18,7 @@ from irexec.errors import ModelError, OpError
 from irexec.ir.constants import Bytes, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, Value
-from irexec.ir.names import free_name
+from irexec.ir.names import Names
 from irexec.ir.shape_text import ShapeLike, write_shape
 from irexec.messages import counted
 from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute
@@ -44,7 +44,7 @@ class Builder:
         self.graph = Graph(name)
         self._inference: ShapeInference = ShapeInference(tolerant=False) if inside is None else inside._inference
         self._inference.bodies_are_final = inside is not None
-        self._names: set[str] = set()
+        self._names = Names()
         self._made: set[Node] = set()
         self._result_names: list[tuple[Value, str]] = []
 
@@ -145,8 +145,8 @@ class Builder:
 
     def rename(self, node: Node, name: str) -> None:
         """Call a layer ``name``, made unique if it is taken."""
-        self._names.discard(node.name)
-        node.name = free_name(name, self._names)
+        self._names.give_back(node.name)
+        node.name = self._names.free(name)
 
     def fact(self, value: Value) -> Fact:
         """What is known of a value, its contents included."""
@@ -179,13 +179,14 @@ class Builder:
         """OpenVINO finds inputs and outputs by tensor names, which must be unique in a model."""
         wanted = [(node.outputs[0], node.name) for node in self.graph.parameters]
         wanted += self._result_names
+        defaults = len(wanted)
         wanted += [(value, value.label) for node in self.graph.results for value in node.inputs if value is not None]
         unnamed = {value for value, _ in wanted if not value.names}
         taken = {name for node in self.graph.nodes for value in node.outputs for name in value.names}
         # The name that a user gave comes before the layer's.
         given = {value for value, _ in self._result_names}
         for i, (value, name) in enumerate(wanted):
-            is_default = i >= len(self.graph.parameters) + len(self._result_names)
+            is_default = i >= defaults
             if value in unnamed and name not in taken and not (is_default and (value in given or value.names)):
                 value.names.append(name)
                 taken.add(name)
@@ -209,12 +210,12 @@ class Builder:
             yield
         except BaseException:
             for node in self.graph.nodes[before:]:
-                self._names.discard(node.name)
+                self._names.give_back(node.name)
             del self.graph.nodes[before:]
             raise
 
     def _node(self, type: str, version: str, name: str, attributes: dict[str, str]) -> Node:
-        node = Node(len(self.graph.nodes), free_name(name, self._names), type, version, attributes=attributes)
+        node = Node(len(self.graph.nodes), self._names.free(name), type, version, attributes=attributes)
         self.graph.nodes.append(node)
         self._made.add(node)
         return node

@@ -12,7 +12,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.ir.names import free_name
+from irexec.ir.names import Names
 from irexec.ir.shape_text import write_shape
 
 Boundary = Callable[[Value], Fact | None]
@@ -103,7 +103,7 @@ class _Extraction:
     def __post_init__(self) -> None:
         self.keep = set(self.keep)
         self._next_id = max((node.id for node in self.model.nodes), default=0) + 1
-        self._names = {node.name for node in self.model.nodes}
+        self._names = Names(node.name for node in self.model.nodes)
 
     def made(self, results: Collection[Value] | None, also: Collection[Node]) -> SubModel:
         copies = {node: self._copy(node) for node in self.model.nodes if node in self.keep}
@@ -139,7 +139,7 @@ class _Extraction:
         fact = self.boundary(stand_in)
         if fact is None:
             raise ModelError("nothing can stand for an input at which no edge arrives")
-        node = self._stand_in(stand_in, fact, self._id(), free_name("missing", self._names))
+        node = self._stand_in(stand_in, fact, self._id(), self._names.free("missing"))
         self.missing.append(node)
         return node.outputs[0]
 
@@ -163,7 +163,7 @@ class _Extraction:
         if fact is None:
             raise ModelError(f"neither the type nor the rank of {value.node.name!r}:{value.index} is known")
         is_first = node not in self.made_nodes
-        name = node.name if is_first else free_name(f"{node.name}:{value.index}", self._names)
+        name = node.name if is_first else self._names.free(f"{node.name}:{value.index}")
         made = self._stand_in(value, fact, node.id if is_first else self._id(), name)
         self.made_nodes.setdefault(node, []).append(made)
         self.values[value] = made.outputs[0]
@@ -190,7 +190,7 @@ class _Extraction:
             self.given[copied] = original
             yield copied
         if not found:
-            result = Node(self._id(), free_name(f"{value.node.name}/sink_port_{value.index}", self._names), "Result", "opset1")
+            result = Node(self._id(), self._names.free(f"{value.node.name}/sink_port_{value.index}"), "Result", "opset1")
             result.ports.append(Input(value, value.fact))
             self.given[result] = original
             yield result

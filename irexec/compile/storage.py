@@ -10,8 +10,8 @@ from irexec.compile.graph import Graph, Value
 from irexec.compile.joining import join_concatenations
 from irexec.compile.memory import Buffer, place
 from irexec.compile.steps import Place
-from irexec.compile.storage_types import FIXED, Draft, Storage, View
-from irexec.compile.views import Outputs, as_views, may_give_views, outputs_of
+from irexec.compile.storage_types import FIXED, Draft, Storage
+from irexec.compile.views import View, as_views, may_give_views, outputs_of, view_of
 from irexec.ir.dims import has_room
 
 
@@ -131,7 +131,7 @@ def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray])
         return
     for index, (value, result) in enumerate(zip(operation.outputs, results, strict=False)):
         probes[value] = result
-        view = _picked(outputs, index)
+        view = view_of(outputs, index, probe, result)
         if in_arena:
             storage.views[value] = (data, view)
         else:
@@ -142,10 +142,6 @@ def _find_views(draft: Draft, storage: Storage, probes: dict[Value, np.ndarray])
 
 def _composed(first: View, second: View) -> View:
     return lambda array: second(first(array))
-
-
-def _picked(outputs: Outputs, index: int) -> View:
-    return lambda array: outputs(array)[index]
 
 
 def _probe(value: Value, probes: dict[Value, np.ndarray]) -> np.ndarray:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from irexec.backend.kernel import Kernel
 from irexec.compile.graph import Operation, Value
 from irexec.compile.memory import Buffer
+from irexec.compile.views import View
 
 FIXED = "fixed"
 """The root of what a run must not give away or write to: inputs, constants and state."""
-
-
-View = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(eq=False)

@@ -16,6 +16,9 @@ from irexec.errors import OpError
 # Elements.
 _PROBED = 1 << 28
 
+View = Callable[[np.ndarray], np.ndarray]
+"""One output of an operation, given its first input."""
+
 Outputs = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 """The outputs of an operation, given its first input."""
 
@@ -77,3 +80,33 @@ def as_views(outputs: Outputs, array: np.ndarray) -> tuple[np.ndarray, ...] | No
         # It is a copy, for which there is not enough memory.
         return None
     return results if all(np.may_share_memory(result, array) for result in results if result.size) else None
+
+
+def view_of(outputs: Outputs, index: int, array: np.ndarray, result: np.ndarray) -> View:
+    """Output ``index`` alone, which is ``result`` for ``array``.
+
+    A part along one axis is a slice: were each of the parts of a Split cut out by the Split, their time would grow by the square of
+    their number.
+    """
+    part = _part(array, result)
+    return (lambda given: outputs(given)[index]) if part is None else lambda given: given[part]
+
+
+def _part(array: np.ndarray, result: np.ndarray) -> tuple[slice, ...] | None:
+    """The slices of an array that give a view of it, if that is a part of it along one axis, from one position to another."""
+    if result.strides != array.strides or not result.size or result.dtype != array.dtype:
+        return None
+    shorter = [axis for axis, (size, whole) in enumerate(zip(result.shape, array.shape, strict=True)) if size != whole]
+    if len(shorter) != 1:
+        return None
+    (axis,) = shorter
+    if not array.strides[axis]:
+        return None
+    start, rest = divmod(_address(result) - _address(array), array.strides[axis])
+    stop = start + result.shape[axis]
+    return None if rest or start < 0 or stop > array.shape[axis] else (*(slice(None),) * axis, slice(start, stop))
+
+
+def _address(array: np.ndarray) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found

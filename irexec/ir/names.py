@@ -7,14 +7,35 @@ from collections.abc import Iterable
 from irexec.ir.graph import Value
 
 
-def free_name(wanted: str, taken: set[str]) -> str:
-    """``wanted`` or, where that is taken, ``wanted_1``, ``wanted_2`` and so on; from then on it is taken."""
-    name, count = wanted, 0
-    while name in taken:
-        count += 1
-        name = f"{wanted}_{count}"
-    taken.add(name)
-    return name
+class Names:
+    """The names that are taken.
+
+    Args:
+        taken: those that are taken already.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        # The last number that was given to each name: thousands of layers may want the same one.
+        self._counts: dict[str, int] = {}
+
+    def free(self, wanted: str) -> str:
+        """``wanted`` or, where that is taken, ``wanted_1``, ``wanted_2`` and so on; from then on it is taken."""
+        name = wanted
+        if wanted in self._taken:
+            count = self._counts.get(wanted, 0) + 1
+            while (name := f"{wanted}_{count}") in self._taken:
+                count += 1
+            self._counts[wanted] = count
+        self._taken.add(name)
+        return name
+
+    def give_back(self, name: str) -> None:
+        """The name may be given again."""
+        self._taken.discard(name)
+        wanted, _, number = name.rpartition("_")
+        if number.isdecimal() and int(number) <= self._counts.get(wanted, 0):
+            self._counts[wanted] = int(number) - 1
 
 
 def unique_names(values: Iterable[Value]) -> dict[str, Value]:

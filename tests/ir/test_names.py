@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irexec.ir.graph import Input, Node, Value
-from irexec.ir.names import free_name, unique_names
+from irexec.ir.names import Names, unique_names
 
 
 def _node(id: int, outputs: int, *names: str, inputs: int = 0) -> Node:
@@ -34,9 +34,23 @@ def test_ids_of_ports_run_on_from_the_inputs() -> None:
 
 @pytest.mark.parametrize(("wanted", "expected"), [("b", "b"), ("a", "a_2"), ("a_1", "a_1_1")])
 def test_free_names(wanted: str, expected: str) -> None:
-    taken = {"a", "a_1"}
-    assert free_name(wanted, taken) == expected
-    assert expected in taken
+    names = Names({"a", "a_1"})
+    assert names.free(wanted) == expected
+    assert names.free(expected) != expected
+
+
+def test_names_that_are_given_back() -> None:
+    names = Names()
+    assert [names.free("a") for _ in range(4)] == ["a", "a_1", "a_2", "a_3"]
+    for name in ("a_1", "a_3", "other"):
+        names.give_back(name)
+    assert [names.free("a") for _ in range(4)] == ["a_1", "a_3", "a_4", "a_5"]
+
+
+def test_many_layers_may_want_one_name() -> None:
+    """The time of each does not depend on how many there are: with the square of them this takes an hour."""
+    names = Names()
+    assert len({names.free("same") for _ in range(100_000)}) == 100_000
 
 
 def test_no_two_values_have_one_name() -> None:

@@ -10,7 +10,7 @@ from irexec.analysis.model import Model
 from irexec.dtypes.elements import F32, I32, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
-from irexec.ir.names import free_name
+from irexec.ir.names import Names
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class _Adding:
         self.model = model
         self.replaced: dict[Value, Value] = {}
         self._next = max((node.id for node in model.nodes), default=-1) + 1
-        self._names: set[str] = set()
+        self._names = Names()
 
     def parameter(self, node: Node) -> Element | None:
         """Let a Parameter have a name of its own, and take a type that NumPy has; that type."""
-        node.name = free_name(node.name, self._names)
+        node.name = self._names.free(node.name)
         value = node.outputs[0]
         declared = Fact(None, None) if value.fact is None else value.fact
         if declared.element is None or _is_given(declared.element):
