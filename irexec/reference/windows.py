@@ -24,8 +24,8 @@ class SlidingWindows:
 
     Attributes:
         kernel: points of the window.
-        strides: distance from one window to the next.
-        dilations: distance between neighbouring points of a window.
+        strides: distance from one window to the next; 1 where there are no two, since any number up to 2^63 - 1 may be given.
+        dilations: distance between neighbouring points of a window; 1 where there are no two.
         pads_begin, pads_end: padding before and after the data.
         counts: number of windows, that is the sizes of the result.
     """
@@ -36,6 +36,11 @@ class SlidingWindows:
     pads_begin: tuple[int, ...]
     pads_end: tuple[int, ...]
     counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for name, numbers in (("strides", self.counts), ("dilations", self.kernel)):
+            distances = zip(getattr(self, name), numbers, strict=True)
+            object.__setattr__(self, name, tuple(distance if n > 1 else 1 for distance, n in distances))
 
     @property
     def pads(self) -> Pads:
