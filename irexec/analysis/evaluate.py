@@ -12,10 +12,26 @@ from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError
 from irexec.ir.dims import Dim, Size, at_least, count, high, is_static, low
 from irexec.ir.facts import Fact
+from irexec.reference.limits import limited
 from irexec.schema.opdef import OpDef
 
 LARGEST_VALUE = 1024
 """The maximum number of elements of a tensor whose value is propagated through a graph before it runs."""
+
+
+class _TooLarge(OpError):
+    """A kernel would make a large array on the way to a small result."""
+
+
+class _SmallArrays:
+    """The limits of a kernel whose value is propagated."""
+
+    def check_memory(self, size: int, what: str) -> None:
+        """Kernels ask before they make arrays that are not small."""
+        raise _TooLarge(f"{what} takes {size} bytes")
+
+    def check_time(self, layer: str = "") -> None:
+        """Small arrays take no time."""
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:
@@ -30,16 +46,29 @@ def rounded(array: np.ndarray, element: Element | None) -> np.ndarray:
     return whole if element is None or element.native else round_to(element, whole)
 
 
+def without_elements(facts: Sequence[Fact]) -> tuple[np.ndarray, ...] | None:
+    """The outputs where none of them has elements, else None: what would be computed on the way may be larger than any array.
+
+    OpenVINO does not execute a node with empty outputs either.
+    """
+    if not facts or not all(fact.is_static and 0 in fact.static_shape and fact.element is not None for fact in facts):
+        return None
+    return tuple(np.empty(fact.static_shape, fact.dtype) for fact in facts)
+
+
 def evaluate(definition: OpDef, inputs: Sequence[np.ndarray], attributes: dict[str, Any], facts: Sequence[Fact]) -> tuple[np.ndarray, ...]:
     """The outputs of the reference kernel, rounded to the element types of ``facts``."""
-    outputs = as_tuple(definition(*inputs, **attributes))
+    # Constants have no inputs, and their data is to be read.
+    empty = without_elements(facts) if inputs else None
+    outputs = as_tuple(definition(*inputs, **attributes)) if empty is None else empty
     return tuple(rounded(out, fact.element) for out, fact in zip(outputs, facts, strict=True))
 
 
 def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]) -> tuple[Fact, ...]:
     """``outputs`` with the values that follow from those of ``inputs``, found by the kernel itself.
 
-    Nothing is computed that is large, random or depends on state; what bounds leave undecided is left out.
+    Nothing is computed that is large, random or depends on state, or takes large arrays on the way; what bounds leave undecided is
+    left out.
     """
     if (
         not definition.deterministic
@@ -52,7 +81,12 @@ def with_values(definition: OpDef, inputs: Sequence[Fact], attributes: dict[str,
         return tuple(outputs)
     if all(fact.known is not None for fact in inputs):
         arrays = [fact.value for fact in inputs if fact.value is not None]
-        values = evaluate(definition, arrays, attributes, outputs)
+        try:
+            with limited(_SmallArrays()):
+                values = evaluate(definition, arrays, attributes, outputs)
+        except (_TooLarge, MemoryError, OverflowError):
+            # A run says so, if it comes to that.
+            return tuple(outputs)
         return tuple(Fact(fact.element, value.shape, value) for fact, value in zip(outputs, values, strict=True))
     if definition.symbolic and all(is_static(fact.shape) for fact in outputs):
         return _symbolic(definition, inputs, attributes, outputs)

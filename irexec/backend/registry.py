@@ -27,6 +27,9 @@ Candidates = Callable[[Task], Iterable[Kernel]]
 LARGE = 256 << 20
 """Bytes of outputs below which available memory is not checked."""
 
+_RECKONED = 1 << 57
+"""Bytes of a tensor, some multiples of which can be addressed."""
+
 
 @dataclass(frozen=True, eq=False)
 class BlockOperation:
@@ -67,7 +70,12 @@ def kernels(type: str, since: int | str) -> Callable[[Candidates], Candidates]:
 
 
 def candidates(task: Task) -> list[Kernel]:
-    """The fast kernels that can compute a task; none where its outputs do not fit in memory, for which no kernel is to prepare."""
+    """The fast kernels that can compute a task; none where its tensors do not fit in memory, for which no kernel is to prepare.
+
+    Inputs may be larger than memory, as mapped files are, but not so large that kernels cannot reckon with their sizes.
+    """
+    if any(fact.addressed_bytes > _RECKONED for fact in (*task.inputs, *task.outputs)):
+        return []
     if task.output_bytes > LARGE and task.output_bytes > available_memory():
         return []
     loader.load_for(task.definition.type)

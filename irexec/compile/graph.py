@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.evaluate import without_elements
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Order
@@ -107,6 +108,16 @@ class Operation:
     def output(self) -> Value:
         """The first output."""
         return self.outputs[0]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether all that it does is to give outputs: it has no state, and no bodies, which may."""
+        return not self.bodies and (self.definition is None or not self.definition.stateful)
+
+    @property
+    def empty_outputs(self) -> tuple[np.ndarray, ...] | None:
+        """The outputs where it has nothing to compute: none has elements. Else None."""
+        return without_elements([value.fact for value in self.outputs]) if self.is_pure else None
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.node.name!r}>"
@@ -224,8 +235,7 @@ class Graph:
     def remove_unused(self) -> None:
         """Remove the operations whose outputs are not read and that have no effect."""
         for operation in reversed(self.order()):
-            effect = operation.definition is not None and (operation.definition.stateful or bool(operation.bodies))
-            if not effect and not any(self.is_used(value) for value in operation.outputs):
+            if operation.is_pure and not any(self.is_used(value) for value in operation.outputs):
                 self.remove(operation)
 
     def constants(self) -> list[Value]:

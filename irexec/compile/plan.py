@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.evaluate import as_tuple
+from irexec.analysis.evaluate import as_tuple, without_elements
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
 from irexec.backend.numpy_state import set_for_run
@@ -144,7 +144,8 @@ class _Planner:
         wanted = tuple(bool(value.uses) or value in self.targets for value in operation.outputs)
         kernel = None
         try:
-            if self.compilation.optimize is not False and is_static(operation) and is_native(operation):
+            optimized = self.compilation.optimize is not False and (operation.definition is None or operation.empty_outputs is None)
+            if optimized and is_static(operation) and is_native(operation):
                 kernel = select_kernel(operation, wanted, self.compilation.threads, self.compilation.unpack)
             if kernel is not None:
                 kernel.pack(self.compilation.store)
@@ -229,6 +230,9 @@ class _Planner:
         definition = operation.definition
         if definition is None:
             raise AssertionError("chains have kernels")
+        empty = operation.empty_outputs
+        if empty is not None:
+            return functools.partial(_given, empty), "no elements", read
         optimize = self.compilation.optimize is not False
         if optimize and definition.first_output_kernel is not None and not any(wanted[1:]):
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
@@ -246,6 +250,11 @@ class _Planner:
             copied.append(bool(storage.roots[value] & seen))
             seen |= storage.roots[value]
         return tuple(copied)
+
+
+def _given(outputs: tuple[np.ndarray, ...], *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Outputs that do not depend on the inputs."""
+    return outputs
 
 
 def _is_of_integers(operation: Operation) -> bool:
@@ -290,7 +299,11 @@ def _check(definition: OpDef, attributes: dict[str, Any], planned: Sequence[Fact
         return None
     for fact, before in zip(facts, planned, strict=False):
         check_as_inferred(fact, before)
-    may_be_views = definition.view and sum(fact.known_nbytes for fact in facts) <= sum(fact.known_nbytes for fact in inputs)
+    may_be_views = (
+        definition.view
+        and without_elements(facts) is None
+        and sum(fact.known_nbytes for fact in facts) <= sum(fact.known_nbytes for fact in inputs)
+    )
     return None if may_be_views else facts
 
 

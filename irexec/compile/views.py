@@ -58,7 +58,9 @@ def order_of(array: np.ndarray) -> Order | None:
 def may_give_views(operation: Operation) -> bool:
     """Whether the outputs of an operation may be views of its first input, and its other inputs are known."""
     definition = operation.definition
-    if definition is None or not definition.view or operation.bodies or definition.stateful or not operation.inputs:
+    if definition is None or not definition.view or not operation.is_pure or not operation.inputs:
+        return False
+    if operation.empty_outputs is not None:
         return False
     return is_static(operation) and all(value.known is not None for value in operation.inputs[1:]) and operation.chain is None
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from irexec.analysis.evaluate import rounded
+from irexec.analysis.evaluate import rounded, without_elements
 from irexec.backend.kernel import Context
 from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error, too_large
@@ -165,12 +165,16 @@ class _Runner:
     def _call(self, step: Step, arrays: list[Any]) -> None:
         if step.call is None:
             raise AssertionError("a step has a kernel or a function")
+        result: Any = None
         if step.check is not None:
             facts = step.check(*map(_fact, arrays, step.types))
-            if facts is not None and not step.size:
-                check_addresses(facts)
-                self.limits.take(sum(fact.known_nbytes for fact in facts), facts)
-        result = step.call(*arrays, **self._injected(step)) if step.bodies or step.state else step.call(*arrays)
+            if facts is not None:
+                if not step.size:
+                    check_addresses(facts)
+                    self.limits.take(sum(fact.known_nbytes for fact in facts), facts)
+                result = without_elements(facts)
+        if result is None:
+            result = step.call(*arrays, **self._injected(step)) if step.bodies or step.state else step.call(*arrays)
         results = result if isinstance(result, tuple | list) else (result,)
         for i, slot in enumerate(step.outputs):
             if slot >= 0:
@@ -179,7 +183,8 @@ class _Runner:
 
     def _injected(self, step: Step) -> dict[str, Any]:
         injected: dict[str, Any] = {
-            name: PlanRunner(body, self.state.state, self.arenas, self.limits, self.watcher, name) for name, body in step.bodies.items()
+            name: PlanRunner(body, step.facts, self.state.state, self.arenas, self.limits, self.watcher, name)
+            for name, body in step.bodies.items()
         }
         if step.state is not None:
             injected[step.state] = self.state
@@ -218,9 +223,16 @@ class PlanRunner:
     """
 
     def __init__(
-        self, planned: BodyPlan, state: State, arenas: Arenas, limits: RunLimits, watcher: Watcher | None = None, name: str = ""
+        self,
+        planned: BodyPlan,
+        outputs: Sequence[Fact],
+        state: State,
+        arenas: Arenas,
+        limits: RunLimits,
+        watcher: Watcher | None = None,
+        name: str = "",
     ) -> None:
-        self.node, self.body = planned.node, planned.body
+        self.node, self.body, self.outputs = planned.node, planned.body, outputs
         self._plan, self._state, self._arenas, self._limits = planned.plan, state, arenas, limits
         self._watcher, self._name, self._iteration = watcher, name, 0
 

@@ -44,13 +44,17 @@ def _from_facts(operation: Operation, rewriting: Rewriting) -> list[Value] | Non
 def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[Value] | None:
     """Constants where every input is one."""
     definition = operation.definition
-    if definition is None or not definition.deterministic or definition.stateful or operation.bodies:
+    if definition is None or not definition.deterministic or not operation.is_pure:
         return None
     sources = [value.constant for value in operation.inputs if value.constant is not None]
     if len(sources) != len(operation.inputs):
         return None
     if not all(output.fact.is_static and output.fact.element is not None for output in operation.outputs):
         return _computed_now(operation, definition, sources, rewriting)
+    empty = operation.empty_outputs
+    if empty is not None:
+        facts = [output.fact for output in operation.outputs]
+        return [rewriting.literal(array, fact.element) for array, fact in zip(empty, facts, strict=True) if fact.element]
     # What has no elements, but axes that no array has, is refused later.
     grown = sum(output.fact.addressed_bytes for output in operation.outputs) - sum(source.size for source in sources)
     if grown > rewriting.budget:
