@@ -222,7 +222,7 @@ class FactsRunner:
     """A body as a facts rule calls it: Facts of its Parameters in, Facts of its Results out."""
 
     def __init__(self, walk: ShapeInference, node: Node, name: str) -> None:
-        self.node, self.body = node, node.bodies[name]
+        self.node, self.body, self.outputs = node, node.bodies[name], ()
         self._inference, self._step = walk, f"{node.name}/{name}"
 
     def __call__(self, *inputs: Fact) -> list[Fact]:

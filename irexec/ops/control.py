@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from irexec.errors import OpError, check
-from irexec.ir.dims import ANY, Dim, PartialShape, Size, high, join_shapes, low, span, widen_shapes
+from irexec.ir.dims import ANY, Dim, Size, high, join_shapes, low, span, widen_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node, PortMap
 from irexec.ir.integers import integer
@@ -265,14 +265,17 @@ def _output(
 
 
 def _empty_output(runner: Runner, index: int, cut: Slice | None) -> np.ndarray:
-    """An output without an iteration: as declared, with every unknown size and the size of the sliced axis 0."""
-    fact = runner.node.outputs[index].fact
-    check(fact is not None and fact.element is not None, f"output {index} without an iteration is not known")
-    shape: PartialShape = () if fact is None else fact.shape
-    sizes = [size if isinstance(size, int) else 0 for size in shape or ()]
+    """An output without an iteration: as inferred, with every unknown size and the size of the sliced axis 0, as in OpenVINO.
+
+    Where not even the rank is inferred, it is the declared one.
+    """
+    inferred, declared = runner.outputs[index], runner.node.outputs[index].fact
+    fact = inferred if declared is None or (inferred.shape is not None and inferred.element is not None) else declared
+    check(fact.element is not None, f"the type of output {index} without an iteration is not known")
+    sizes = [size if isinstance(size, int) else 0 for size in fact.shape or ()]
     if cut is not None and sizes:
         sizes[normalize_axis(cut.axis, len(sizes))] = 0
-    return np.zeros(sizes, None if fact is None or fact.element is None else fact.element.carrier)
+    return np.zeros(sizes, fact.dtype)
 
 
 @op("Loop", since=5, view=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.constants import Constant
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 
 
@@ -21,6 +22,8 @@ class Runner(Protocol):
 
     body: Body
     node: Node
+    outputs: Sequence[Fact]
+    """What is inferred of the outputs of the node; nothing yet for a shape rule."""
 
     def __call__(self, *inputs: Any) -> list[Any]: ...
 

@@ -13,6 +13,7 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.model import Model
 from irexec.analysis.submodel import with_shapes
 from irexec.errors import InputError, IrexecError
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.injected import Runner
@@ -58,6 +59,7 @@ class _RecordingRunner:
 
     node: Node
     body: Body
+    outputs: Sequence[Fact]
     calls: list[list[np.ndarray]]
     _compiled: CompiledModel = field(init=False)
 
@@ -78,8 +80,11 @@ def _calls(recording: Recording, node: Node) -> Mapping[str, list[list[np.ndarra
     try:
         definition = resolve(node.type, node.version)
         arguments: dict[str, Any] = typed_attributes(node, definition).require()
+        facts = [recording.inference.facts.get(value, Fact(None, None)) for value in node.outputs]
         runners = {
-            name: _RecordingRunner(node, node.bodies[name], calls[name]) for name, kind in definition.injected.items() if kind is Runner
+            name: _RecordingRunner(node, node.bodies[name], facts, calls[name])
+            for name, kind in definition.injected.items()
+            if kind is Runner
         }
         inputs = [recording.array(value) for value in node.inputs if value is not None]
         definition(*inputs, **arguments, **runners)
