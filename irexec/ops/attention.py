@@ -90,11 +90,16 @@ def _size(shape: PartialShape, axis: int) -> Size:
 
 
 def _with_mask(batch: PartialShape, mask: PartialShape, rows: Size, source: Size) -> tuple[PartialShape, Size]:
-    """The leading axes and rows of the scores broadcast with the mask; those of the scores if it is a scalar."""
+    """The leading axes and rows of the scores broadcast with the mask; those of the scores if it is a scalar.
+
+    OpenVINO infers a shape, too, where the mask is longer than the only key, and refuses it when it compiles the model.
+    """
     if mask == ():
         return batch, rows
     if mask is None:
         return None, ANY
     check(len(mask) >= 2, f"attention_mask has rank {len(mask)}, expected 0, or 2 or more")
+    fits = may_equal(mask[-1], 1) or may_equal(mask[-1], source)
+    check(fits, f"the last axis of attention_mask is {mask[-1]}, expected 1 or the length of key, {source}")
     scores = broadcast([(rows, source), mask[-2:]])
     return broadcast([batch, mask[:-2]]), ANY if scores is None else scores[0]

@@ -95,6 +95,17 @@ ROWS: list[Row] = [
     refuses(
         "ScaledDotProductAttention", 13, _Q, _K, _V, random("f32", 4, 5), causal=False, says="cannot be broadcast", id="mask of other rows"
     ),
+    refuses(
+        "ScaledDotProductAttention",
+        13,
+        _Q,
+        random("f32", 1, 2, 1, 4),
+        random("f32", 1, 2, 1, 6),
+        random("f32", 3, 5),
+        causal=False,
+        says="the last axis of attention_mask is 5, expected 1 or the length of key, 1",
+        id="mask longer than the only key",
+    ),
 ]
 ROWS += [
     _row("nothing but minus infinity", _Q, _K, _V, typed("f32", np.full((3, 5), -np.inf))),
