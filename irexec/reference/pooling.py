@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irexec.reference.limits import check_time
+from irexec.errors import check
+from irexec.reference.limits import ADDRESSABLE, check_time
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, pad, tap_slices
 
 Sizes = Sequence[int]
@@ -87,11 +88,18 @@ def window_sums(x: np.ndarray, w: SlidingWindows) -> np.ndarray:
 
 
 def window_populations(sizes: Sizes, w: SlidingWindows) -> np.ndarray:
-    """The number of points of each window (counts...) that lie on the data."""
+    """The number of points of each window (counts...) that lie on the data.
+
+    Raises:
+        OpError: positions on an axis, padding included, are beyond 64 bits.
+    """
     total = np.ones((), np.int64)
-    for size, k, s, d, begin, count in zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.counts, strict=True):
-        points = np.arange(count)[:, None] * s - begin + np.arange(k)[None, :] * d
-        total = total[..., None] * ((points >= 0) & (points < size)).sum(1)
+    for size, k, s, d, begin, end, count in zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True):
+        check(size + begin + end <= ADDRESSABLE, f"an axis of size {size} with pads {begin} and {end} is too long")
+        start = np.arange(count) * s - begin
+        # The first point that is not before the data, and the one after the last that is not beyond it.
+        first, last = np.maximum(-(start // d), 0), np.minimum((size - 1 - start) // d + 1, k)
+        total = total[..., None] * np.maximum(last - first, 0)
     return total
 
 
