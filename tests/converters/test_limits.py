@@ -227,3 +227,9 @@ def test_a_constant_without_elements_whose_other_sizes_no_array_has() -> None:
     assert irexec.compile_model(converters.convert(model_of("(float[1] x) => (float y) { y = ConstantOfShape (s) }", s=np.array([4, 0]))))(
         [np.zeros(1, np.float32)]
     )[0].shape == (4, 0)
+
+
+def test_no_queries_share_the_heads_of_any_number_of_keys() -> None:
+    """There are no indices of shared heads to be generated."""
+    model = model_of(f"(float[1, 0, 2, 4] q, float[1, {2**40}, 3, 4] k) => (float[1, 0, 2, 4] y) {{ y = Attention (q, k, k) }}", 23)
+    assert converters.convert(model).outputs[0].shape == (1, 0, 2, 4)

@@ -97,7 +97,7 @@ def repeat_heads(b: Context, x: Value, heads: Size, have: Size | None = None, li
         if have < 1 or heads % have:
             raise OpError(f"{heads} heads of queries cannot share the heads of {b.fact(x)}")
         check_generated((heads,), I64, "the indices of shared heads")
-        return x if have == heads else b.emit("Gather", x, b.constant(np.repeat(np.arange(have), heads // have)), b.constant(1))
+        return x if have == heads else b.emit("Gather", x, b.constant(np.arange(heads) // max(heads // have, 1)), b.constant(1))
     if like is None:
         raise OpError(f"the number of heads of {b.fact(x)} is not known")
     count = b.size(like, 1)
