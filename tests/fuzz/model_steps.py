@@ -11,7 +11,7 @@ import numpy as np
 
 import irexec
 from irexec.dtypes.elements import F32
-from irexec.ir.dims import admits, shape_text
+from irexec.ir.dims import admits, has_room, shape_text
 from tests.fuzz import odd
 from tests.fuzz.observer import Observer
 
@@ -59,7 +59,7 @@ def feeds(ports: Sequence[Any], rng: random.Random) -> list[np.ndarray] | None:
     found = []
     for port in ports:
         shape = _shape(port.shape, rng)
-        if math.prod(max(1, size) for size in shape) > LARGEST_FEED or len(shape) > _HIGHEST_RANK:
+        if math.prod(shape) > LARGEST_FEED or len(shape) > _HIGHEST_RANK or not has_room(shape):
             return None
         found.append(_array(port.element or F32, shape, rng))
     return found

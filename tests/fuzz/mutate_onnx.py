@@ -201,6 +201,20 @@ def _type(model: onnx.ModelProto, rng: random.Random) -> None:
                 dim.dim_param = size
 
 
+def _sizes(model: onnx.ModelProto, rng: random.Random) -> None:
+    """Sizes of inputs and integers of attributes, several at once, that are 0, 1 or near 2^63."""
+    for info in model.graph.input:
+        for dim in info.type.tensor_type.shape.dim:
+            if rng.random() < 0.4:
+                dim.dim_value = rng.choice(odd.SIZES)
+    for attribute in (attribute for node in _of(model, "NodeProto") for attribute in node.attribute):
+        if rng.random() < 0.2 and attribute.type == onnx.AttributeProto.INT:
+            attribute.i = rng.choice(odd.SIZES)
+        for i in range(len(attribute.ints)):
+            if rng.random() < 0.2:
+                attribute.ints[i] = rng.choice(odd.SIZES)
+
+
 def _fixed(model: onnx.ModelProto, rng: random.Random) -> None:
     """An input becomes an initializer, of likely or odd values."""
     inputs = [info for info in model.graph.input if info.type.tensor_type.elem_type in (1, 6, 7, 9, 11)]
@@ -268,5 +282,5 @@ def _function(model: onnx.ModelProto, rng: random.Random) -> None:
 
 
 CHANGES: list[tuple[Callable[[onnx.ModelProto, random.Random], None], int]] = [
-    (_field, 8), (_attribute, 8), (_list, 6), (_node, 4), (_value, 5), (_type, 6), (_fixed, 4), (_tensor, 5), (_opset, 2), (_function, 1),
+    (_field, 8), (_attribute, 8), (_list, 6), (_node, 4), (_value, 5), (_type, 6), (_sizes, 4), (_fixed, 4), (_tensor, 5), (_opset, 2), (_function, 1),
 ]  # fmt: skip

@@ -108,6 +108,18 @@ def _shape(root: etree._Element, rng: random.Random) -> None:
         data.set("shape", rng.choice(odd.SHAPE_TEXTS))
 
 
+def _sizes(root: etree._Element, rng: random.Random) -> None:
+    """Sizes of Parameters and integers of attributes, several at once, that are 0, 1 or near 2^63."""
+    for data in root.iter("data"):
+        if data.get("offset") is not None:
+            continue
+        for name, text in data.attrib.items():
+            likely = 0.4 if name == "shape" else 0.15
+            parts = re.split(r"(?<![\w.])(-?\d+)(?![\w.])", text)
+            parts[1::2] = [str(rng.choice(odd.SIZES)) if rng.random() < likely else part for part in parts[1::2]]
+            data.set(name, "".join(parts))
+
+
 def _constant(root: etree._Element, rng: random.Random) -> None:
     """Another offset, size or shape of a constant."""
     found = [data for data in root.iter("data") if data.get("offset") is not None]
@@ -232,7 +244,7 @@ def _version(root: etree._Element, rng: random.Random) -> None:
 
 
 CHANGES: list[tuple[Change, int]] = [
-    (_attribute, 6), (_data, 8), (_type, 5), (_element_type, 7), (_shape, 8), (_constant, 3), (_edge, 4), (_dim, 3), (_remove, 3),
+    (_attribute, 6), (_data, 8), (_type, 5), (_element_type, 7), (_shape, 8), (_sizes, 5), (_constant, 3), (_edge, 4), (_dim, 3), (_remove, 3),
     (_remove_layer, 2), (_duplicate, 4), (_swap, 3), (_splice, 3), (_nest, 1), (_information, 2), (_ports, 3), (_version, 1),
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import Any
 from irexec import io
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import element
+from irexec.ir.dims import has_room
 from tests.fuzz import odd
 from tests.fuzz.case import Case
 from tests.fuzz.model_steps import check_model
@@ -118,8 +119,15 @@ def _change(rng: random.Random, given: dict[str, Any], change: str) -> None:
         given["values"] = [_converted(kind, value) for value in given["values"]]
     elif change == "shape":
         shape = list(given["shape"])
-        if shape and rng.random() < 0.5:
+        choice = rng.random()
+        if shape and choice < 0.45:
             shape[rng.randrange(len(shape))] = rng.choice([0, 1, 2, 3, 4, 5, 6, 7])
+        elif shape and choice < 0.55:
+            shape = [rng.choice(odd.SIZES) if rng.random() < 0.5 else size for size in shape]
+            # Without elements, if it is large at all.
+            if math.prod(shape) > _LARGEST or not has_room(shape):
+                shape[rng.randrange(len(shape))] = 0
+                shape = [size if has_room(shape) else min(size, 1 << 8) for size in shape]
         else:
             shape = list(rng.choice(odd.SHAPES))
         _reshape(rng, given, shape)
