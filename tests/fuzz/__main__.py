@@ -95,7 +95,9 @@ def _jobs(options: argparse.Namespace) -> Iterator[Job]:
 def _one(options: argparse.Namespace, pool: Pool) -> int:
     (name,) = _names(options.target)
     case = pool.one(Job(name, options.seed, options.case, run=False)).case
-    assert case is not None
+    if case is None:
+        print(f"case {options.case} cannot be made: its target hangs or crashes before it is run")
+        return 1
     findings = pool.one(Job(name, case=case)).findings
     print(write_case(case, "\n".join(map(str, findings)) or "no finding"), end="")
     return 1 if findings else 0
