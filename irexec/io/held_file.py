@@ -49,11 +49,14 @@ class HeldFile:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
     def read_all(self) -> np.ndarray:
-        """All bytes, read-only; raises ModelError if the file has been changed since it was opened."""
+        """All bytes, read-only; raises ModelError if they cannot be read, or the file has been changed since it was opened."""
         data = np.empty(self.size, np.uint8)
-        self._file.seek(0)
-        for start in range(0, self.size, _CHUNK):
-            self._file.readinto(data[start : start + _CHUNK].data)
+        try:
+            self._file.seek(0)
+            for start in range(0, self.size, _CHUNK):
+                self._file.readinto(data[start : start + _CHUNK].data)
+        except OSError as error:
+            raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         self._check_unchanged()
         data.flags.writeable = False
         return data

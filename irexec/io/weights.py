@@ -1,4 +1,4 @@
-"""The .bin with a model's weights: mapped when the first byte is asked for, never read as a whole unless that is asked for."""
+"""The .bin with a model's weights: read when the first byte is asked for if it is small, mapped then if it is large."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from irexec.io.held_file import HeldFile
 from irexec.io.record import Record, record_of
 from irexec.io.regular_files import NotRegularFileError
 
+READ_AT_ONCE = 16 << 20
+"""Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it does no harm."""
+
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _LARGEST_POINTER = 1024
 
@@ -32,14 +35,14 @@ def pointer_message(name: str, start: bytes) -> str | None:
 class Weights:
     """The bytes of a model's constants.
 
-    A file is open from the start, so that another file of its name changes nothing; if it is changed itself before it is mapped,
-    that is an error. It can be pickled: a file is opened again where the first byte is asked for, and must have the same bytes as far
-    as the sample of its record shows; bytes in memory go along. A copy is the object itself, which never changes.
+    A file is open from the start, so that another file of its name changes nothing; if it is changed itself before it is read or
+    mapped, that is an error. It can be pickled: a file is opened again where the first byte is asked for, and must have the same
+    bytes as far as the sample of its record shows; bytes in memory go along. A copy is the object itself, which never changes.
 
     Args:
         path: the file.
         data: the bytes in memory, in place of a file.
-        mapped: map the file; otherwise it is read at once, so that what happens to it later has no effect.
+        mapped: map the file if it is large; otherwise it is read at once, so that what happens to it later has no effect.
 
     Attributes:
         path: the file; None for bytes in memory, or where there are no weights at all.
@@ -141,10 +144,14 @@ class Weights:
                 return file._data
         if self._file is None or self.size == 0:
             return np.zeros(0, np.uint8)
-        self._mapping = self._file.map()
+        if self.size <= READ_AT_ONCE:
+            data = self._file.read_all()
+        else:
+            self._mapping = self._file.map()
+            data = np.frombuffer(self._mapping, np.uint8)
         self._file.close()
         self._file = None
-        return np.frombuffer(self._mapping, np.uint8)
+        return data
 
     def __copy__(self) -> Weights:
         return self

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from irexec.io import weights
 from irexec.io.held_file import HeldFile
 from tests.support.paths import DIGITS
 
@@ -262,6 +263,8 @@ def test_no_mmap_maps_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch,
         return real(self)
 
     monkeypatch.setattr(HeldFile, "map", noted)
+    # The file is small.
+    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
     assert run([words[0], str(MODEL), *words[1:], "--no-mmap"]) == 0
     assert mapped == []
     assert run([words[0], str(MODEL), *words[1:]]) == 0

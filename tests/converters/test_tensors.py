@@ -94,7 +94,7 @@ def _with(tensor: TensorProto) -> onnx.ModelProto:
     return model
 
 
-def test_data_outside_the_file_is_mapped_when_it_is_used(tmp_path: Path) -> None:
+def test_data_outside_the_file_is_read_when_it_is_used(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "w.bin").write_bytes(b"123" + np.array([3, 4], np.float32).tobytes())
     onnx.save(_with(_external(location="data/w.bin", offset=3, length=8)), tmp_path / "m.onnx")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.io import weights
 
 ZEROS = np.zeros(2, np.float32)
 
@@ -50,10 +51,14 @@ def test_a_bin_that_is_truncated_before_it_is_mapped_is_an_error(tmp_path: Path)
         irexec.compile_model(model)
 
 
-def test_a_bin_that_is_not_mapped_may_be_truncated_at_any_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mmap", "read_at_once"), [(True, 8), (False, 0)], ids=["small", "not to be mapped"])
+def test_a_bin_that_is_not_mapped_may_be_truncated_at_any_time(
+    mmap: bool, read_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "READ_AT_ONCE", read_at_once)
     path = tmp_path / "m.xml"
     _save(1, path)
-    compiled = irexec.compile_model(path, mmap=False)
+    compiled = irexec.compile_model(path, mmap=mmap)
     os.truncate(path.with_suffix(".bin"), 0)
     assert compiled(ZEROS)[0].tolist() == [1, 1]
 

@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 
 from irexec.errors import ModelError
+from irexec.io import weights
 from irexec.io.weights import Weights
 
 PAGES = 4
+
+
+@pytest.fixture(autouse=True)
+def _mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files here are small, and are mapped all the same."""
+    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
 
 
 @pytest.mark.parametrize(("offset", "size"), [(0, 1 << 20), (1, 100), (4097, 40_000), ((1 << 20) - 1, 1)])
@@ -49,11 +56,11 @@ def test_a_constant_outside_of_the_file(tmp_path: Path, offset: int, size: int) 
     """Where a file says that a constant lies, there need not be any bytes: it cannot be read, and there is nothing to give back."""
     data = bytes(range(256)) * (PAGES * mmap.PAGESIZE // 256)
     (tmp_path / "m.bin").write_bytes(data)
-    weights = Weights(tmp_path / "m.bin")
-    assert bytes(weights.read(0, weights.size)) == data
-    part = weights.slice(offset, size)
+    whole = Weights(tmp_path / "m.bin")
+    assert bytes(whole.read(0, whole.size)) == data
+    part = whole.slice(offset, size)
     part.release()
-    assert bytes(weights.read(0, weights.size)) == data
+    assert bytes(whole.read(0, whole.size)) == data
     if size:
         with pytest.raises(ModelError, match=r"cannot be read: .*m\.bin has"):
             part()

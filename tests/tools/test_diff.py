@@ -216,7 +216,7 @@ def test_a_wrong_argument() -> None:
 
 
 def test_a_bin_that_is_gone(tmp_path: Path) -> None:
-    """It is mapped when the first constant is read."""
+    """It is read when the first constant is asked for."""
     irexec.save_model(_model(_WEIGHTS), tmp_path / "m.xml")
     model = irexec.read_model(tmp_path / "m.xml")
     (tmp_path / "m.bin").write_bytes(b"")
