@@ -67,7 +67,9 @@ class Storage:
 
     def is_view(self, draft: Draft) -> bool:
         """Whether an operation needs no step, since its outputs are views or the inputs are where they are to be."""
-        if len(self.joined.get(draft, ())) == draft.operation.own:
+        joined = self.joined.get(draft)
+        # An operation without inputs has nothing that could lie where it is to be.
+        if joined and len(joined) == draft.operation.own:
             return True
         read = [value for value, wanted in zip(draft.operation.outputs, draft.wanted, strict=True) if wanted]
         return bool(read) and all(value in self.views or value in self.late for value in read)

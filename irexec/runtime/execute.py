@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -21,31 +21,7 @@ from irexec.ir.graph import Node
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.limits import RunLimits
-
-State = MutableMapping[str, np.ndarray]
-
-
-class VariableTransaction(MutableMapping[str, np.ndarray]):
-    """Variables during one run: reads see the state before it, writes take effect when it is over."""
-
-    def __init__(self, state: State) -> None:
-        self.state, self.written = state, dict[str, np.ndarray]()
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.state[name]
-
-    def __setitem__(self, name: str, array: np.ndarray) -> None:
-        self.written[name] = array
-
-    def __delitem__(self, name: str) -> None:
-        del self.written[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.state)
-
-    def __len__(self) -> int:
-        return len(self.state)
-
+from irexec.runtime.variables import State, VariableTransaction
 
 Observer = Callable[[Step, Sequence[Any], float], None]
 """Called after each step with the step, its outputs and the seconds that it took. The arrays are valid until it returns."""

@@ -9,11 +9,54 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
-from irexec.errors import InputError
+from irexec.errors import InputError, check
 from irexec.html import display
+from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph
 from irexec.runtime.array_display import arrays_table, arrays_text
 from irexec.runtime.inputs import checked
+
+
+class State(dict[str, np.ndarray]):
+    """The arrays of variables by variable_id, as runs read and replace them.
+
+    Args:
+        ports: the type and shape of each variable.
+    """
+
+    def __init__(self, ports: Mapping[str, Port]) -> None:
+        super().__init__()
+        self._ports = ports
+
+    def check(self, name: str, array: np.ndarray) -> None:
+        """Raise OpError if a variable cannot be assigned the array: OpenVINO's plugins refuse another shape than ReadValue declares."""
+        port = self._ports.get(name)
+        if port is not None:
+            fits = admits(port.shape, array.shape)
+            check(fits, f"variable {name!r} of shape {shape_text(port.shape)} is assigned a value of shape {shape_text(array.shape)}")
+
+
+class VariableTransaction(MutableMapping[str, np.ndarray]):
+    """Variables during one run: reads see the state before it, writes take effect when it is over."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.written = state, dict[str, np.ndarray]()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.state[name]
+
+    def __setitem__(self, name: str, array: np.ndarray) -> None:
+        self.state.check(name, array)
+        self.written[name] = array
+
+    def __delitem__(self, name: str) -> None:
+        del self.written[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state)
+
+    def __len__(self) -> int:
+        return len(self.state)
 
 
 class VariableStates(MutableMapping[str, np.ndarray]):
@@ -31,7 +74,7 @@ class VariableStates(MutableMapping[str, np.ndarray]):
 
     def __init__(self, ports: Mapping[str, Port]) -> None:
         self._ports = ports
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays = State(ports)
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.arrays[name]

@@ -1,0 +1,125 @@
+"""What two ways of running one graph may differ by.
+
+Each operation declares a tolerance. How far results may be apart follows from running the reference kernels again with noise of that
+size on every tensor: a graph that amplifies rounding, or that rounds, sorts or compares what lies near an edge, shows it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from irexec.compile.steps import Step
+from irexec.errors import NodeError
+from irexec.runtime import execute
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.schema.registry import resolve
+
+Runs = list[list[np.ndarray]]
+"""The results of each run."""
+
+TRIALS = 6
+_MARGIN = 4.0
+"""How much further apart than the noisy runs results may be: these are few."""
+_COARSE = {"f16": 2e-3, "bf16": 1.6e-2, "f8e4m3": 0.13, "f8e5m2": 0.26, "f64": 1e-9, "f4e2m1": 0.3, "nf4": 0.2, "f8e8m0": 0.5}
+_CLOSE = 2e-6
+# Their values are their inputs' own.
+_MOVING = {
+    "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "VariadicSplit", "Slice", "StridedSlice", "Gather", "Tile", "Pad",
+    "Broadcast", "Select", "Relu", "Abs", "Negative", "Maximum", "Minimum", "Clamp", "Identity", "MaxPool", "ReduceMax", "ReduceMin",
+    "GatherElements", "GatherND", "Roll", "Reverse", "ShuffleChannels", "DepthToSpace", "SpaceToDepth", "ReadValue", "Assign", "If", "Loop",
+    "TensorIterator", "TopK", "ScatterUpdate", "Floor", "Ceiling", "Round", "Sign",
+}  # fmt: skip
+
+
+def differences(model: CompiledModel, feeds: Sequence[list[np.ndarray]], expected: Runs, actual: Runs) -> str:
+    """How the results of two ways of running differ by more than rounding explains; "" if they do not.
+
+    Args:
+        model: compiled for the reference kernels.
+        feeds: the inputs of each run.
+        expected: what the reference kernels gave.
+        actual: what is judged.
+    """
+    apart = [
+        (run, output, e, a)
+        for run, (theirs, ours) in enumerate(zip(expected, actual, strict=True))
+        for output, (e, a) in enumerate(zip(theirs, ours, strict=True))
+        if not _is_close(e, a)
+    ]
+    if not apart:
+        return ""
+    noisy = [_noisy(model, feeds, seed) for seed in range(TRIALS)]
+    for run, output, e, a in apart:
+        others = [runs[run][output] for runs in noisy if runs is not None]
+        if any(runs is None for runs in noisy) or any(other.shape != e.shape for other in others):
+            continue
+        if e.shape != a.shape or e.dtype != a.dtype:
+            return f"run {run}, output {output}: {a.dtype}{list(a.shape)}, expected {e.dtype}{list(e.shape)}"
+        distance, spread = _distance(e, a), max(_distance(e, other) for other in others)
+        if distance > _MARGIN * spread:
+            return f"run {run}, output {output}: off by {distance:.3g}, noise explains {spread:.3g}"
+    return ""
+
+
+def _is_close(expected: np.ndarray, actual: np.ndarray) -> bool:
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+        return False
+    if expected.dtype.kind != "f":
+        return bool((expected == actual).all())
+    return _distance(expected, actual) <= (_CLOSE if expected.dtype != np.float16 else 1e-3)
+
+
+def _distance(expected: np.ndarray, actual: np.ndarray) -> float:
+    """The largest difference relative to the largest value, or to 1; infinite where one has a NaN or infinity that the other lacks."""
+    if expected.dtype.kind not in "fiub":
+        return 0.0 if (expected == actual).all() else np.inf
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    odd = ~np.isfinite(e)
+    if not np.array_equal(e[odd], a[odd], equal_nan=True) or not np.isfinite(a[~odd]).all():
+        return np.inf
+    e, a = e[~odd], a[~odd]
+    return float(np.abs(e - a).max(initial=0) / max(np.abs(e).max(initial=0), 1e-3 if expected.dtype.kind == "f" else 1))
+
+
+def _noisy(model: CompiledModel, feeds: Sequence[list[np.ndarray]], seed: int) -> Runs | None:
+    """The results where every tensor is off by about what its operation may be off by; None where a run is refused."""
+    with _noise(np.random.default_rng(seed)):
+        session = model.session()
+        try:
+            return [list(session(feed).values()) for feed in feeds]
+        except NodeError:
+            return None
+
+
+@contextmanager
+def _noise(rng: np.random.Generator) -> Iterator[None]:
+    original = execute._Runner._call
+
+    def call(self: Any, step: Step, arrays: list[Any]) -> None:
+        original(self, step, arrays)
+        if step.type in _MOVING or step.type.startswith("Scatter"):
+            return
+        own = resolve(step.node.type, step.node.version).tolerance
+        for slot, fact in zip(step.outputs, step.facts, strict=True):
+            array = self.slots[slot] if slot >= 0 else None
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                self.slots[slot] = _disturbed(array, max(own, _COARSE.get(str(fact.element), 1e-6)), rng)
+
+    with mock.patch.object(execute._Runner, "_call", call):
+        yield
+
+
+def _disturbed(array: np.ndarray, tolerance: float, rng: np.random.Generator) -> np.ndarray:
+    """The values with noise; sums of products err by the size of their terms, not of their result."""
+    values = array.astype(np.float64)
+    finite = np.abs(values[np.isfinite(values)])
+    largest = finite.max(initial=0)
+    floor = largest if tolerance >= 1e-5 else min(largest, 1.0)
+    with np.errstate(all="ignore"):
+        noisy = values + rng.uniform(-tolerance, tolerance, array.shape) * (np.abs(values) + floor)
+        return noisy.astype(array.dtype)

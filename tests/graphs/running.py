@@ -1,0 +1,150 @@
+"""The ways in which a graph is run: each must give what the reference kernels give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import irexec
+from irexec.analysis.model import Model
+from irexec.compile.passes import PASSES
+from irexec.compile.steps import Place
+from irexec.errors import IrexecError
+from irexec.runtime import arenas
+from irexec.runtime.compiled_model import CompiledModel
+from tests.graphs.agreement import Runs
+
+Feeds = Sequence[list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A run that ended in an error that is documented."""
+
+    message: str
+
+
+Outcome = Runs | Refused
+Way = Callable[[Model, Feeds], Outcome]
+
+
+def reference(model: Model) -> CompiledModel:
+    """The model for reference kernels alone."""
+    return CompiledModel(model, optimize=False, threads=1)
+
+
+def outcome(compiled: CompiledModel, feeds: Feeds) -> Outcome:
+    """The results of runs of one session, one after the other; of all but a refused one."""
+    session = compiled.session()
+    try:
+        # Later runs must not reach the results of earlier ones.
+        return [list(session(feed).values()) for feed in feeds]
+    except IrexecError as error:
+        return Refused(str(error))
+
+
+@contextmanager
+def poisoned() -> Iterator[None]:
+    """Memory that is allocated for tensors is full of NaN, so that reading what was never written is seen."""
+    aligned, allocated = arenas._aligned, Place.allocated
+
+    def filled(array: np.ndarray) -> np.ndarray:
+        if array.dtype != object:
+            array.view(np.uint8).reshape(-1)[...] = 0xFF if array.flags.c_contiguous else 0
+        return array
+
+    def own(self: Place) -> np.ndarray:
+        array = allocated(self)
+        if array.dtype.kind == "f":
+            array.fill(np.nan)
+        return array
+
+    with mock.patch.object(arenas, "_aligned", lambda size: filled(aligned(size))), mock.patch.object(Place, "allocated", own):
+        yield
+
+
+def threads(count: int) -> Way:
+    """All passes and fast kernels, on so many threads; each run twice, the second time on memory of the first."""
+
+    def run(model: Model, feeds: Feeds) -> Outcome:
+        with poisoned():
+            compiled = CompiledModel(model, threads=count)
+            first = outcome(compiled, feeds)
+            second = outcome(compiled, feeds)
+        if not isinstance(first, Refused) and not isinstance(second, Refused) and not _same(first, second):
+            return Refused("the second time the results are others")
+        return second
+
+    return run
+
+
+def _same(first: Runs, second: Runs) -> bool:
+    pairs = [pair for one, two in zip(first, second, strict=True) for pair in zip(one, two, strict=True)]
+    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all() for a, b in pairs)
+
+
+def some_passes(seed: int) -> Way:
+    """Some of the passes."""
+    rng = np.random.default_rng(seed)
+    names = [one.name for one in PASSES if rng.random() < 0.5]
+    return lambda model, feeds: outcome(CompiledModel(model, threads=1, optimize=names), feeds)
+
+
+def observed(model: Model, feeds: Feeds) -> Outcome:
+    """With a function called after every step, and further tensors asked for."""
+    compiled = CompiledModel(model, threads=1)
+    results = [node.inputs[0] for node in compiled.model.results]
+    values = [*dict.fromkeys(value for value in results if value is not None)]
+    others = [value for node in compiled.model.nodes for value in node.outputs if node.type != "Constant" and node.constant is None]
+    session = compiled.session()
+    try:
+        runs = []
+        for feed in feeds:
+            arrays = dict(zip([*values, *others], session.values(feed, [*values, *others]), strict=True))
+            runs.append([arrays[value] for value in results if value is not None])
+        return runs
+    except IrexecError as error:
+        return Refused(str(error))
+
+
+def on_layer(model: Model, feeds: Feeds) -> Outcome:
+    """With a function that reads the outputs of every step."""
+    compiled = CompiledModel(model, threads=2)
+    session = compiled.session()
+
+    def look(step: Any) -> None:
+        for array in step.outputs:
+            if array is not None and array.dtype.kind == "f":
+                np.isnan(array).any()
+
+    try:
+        return [list(session.run(feed, on_layer=look).values()) for feed in feeds]
+    except IrexecError as error:
+        return Refused(str(error))
+
+
+def saved(model: Model, feeds: Feeds) -> Outcome:
+    """Written, read again with the weights mapped, and run."""
+    irexec.save_model(model, "saved.xml")
+    return outcome(irexec.compile_model("saved.xml", threads=1, mmap=True), feeds)
+
+
+def packed(model: Model, feeds: Feeds) -> Outcome:
+    """With compressed weights left packed."""
+    return outcome(CompiledModel(model, threads=1, weights="packed"), feeds)
+
+
+def ways(seed: int) -> dict[str, Way]:
+    """Some of the ways, by name, for a case of this seed: always one thread, and two others."""
+    rng = np.random.default_rng(seed)
+    all_ways: dict[str, Way] = {
+        "2 threads": threads(2), "4 threads": threads(4), "some passes": some_passes(seed), "observed": observed, "on_layer": on_layer,
+        "saved": saved, "packed": packed,
+    }  # fmt: skip
+    chosen = rng.choice(list(all_ways), 2, replace=False, p=[0.3, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1])
+    return {"1 thread": threads(1), **{name: all_ways[name] for name in map(str, chosen)}}

@@ -1,0 +1,58 @@
+"""Variables: with and without an initial value, read once or often, of one shape or of one that grows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irexec.errors import check
+from tests.graphs.growth import Growth, Tensor
+from tests.graphs.steps import step
+from tests.graphs.steps.elementwise import binary_of
+
+
+def _read(g: Growth, shape: list[int], text: str, kind: str) -> Tensor:
+    """A ReadValue, and its first array."""
+    name = f"v{g.variables}"
+    g.variables += 1
+    given = {"variable_id": name, "variable_shape": text, "variable_type": kind}
+    if g.gen.chance(0.4):
+        value = g.builder.emit("ReadValue", version=6, **given)
+        array = np.zeros(shape, np.float32)
+    else:
+        first = g.random(shape, kind)
+        value = g.builder.emit("ReadValue", first.value, version=6, **given)
+        array = first.array
+    element = g.builder.fact(value).element
+    check(element is not None, "its type is known")
+    return Tensor(value, element, array.astype(element.carrier))
+
+
+@step(2)
+def state(g: Growth) -> None:
+    """A variable that keeps its shape."""
+    check(g.depth == 0, "variables outside of bodies")
+    x = g.floats((1, 4), 1)
+    read = _read(g, list(x.shape), ",".join(map(str, x.shape)), x.kind)
+    after = g.one(g.gen.pick("Add", "Multiply", "Maximum"), *g.gen.some([read, x], 2))
+    after = g.one("Tanh", after)
+    if g.gen.chance(0.1):
+        after = read
+    g.builder.emit("Assign", after.value, variable_id=f"v{g.variables - 1}", version=6)
+    g.add(*g.gen.some([read, after], 1))
+    if g.gen.chance(0.3):
+        g.add(binary_of(g, read))
+
+
+@step(1)
+def cache(g: Growth) -> None:
+    """A variable that grows along an axis in every run."""
+    check(g.depth == 0, "variables outside of bodies")
+    x = g.floats((2, 4), 1)
+    axis = g.gen.size(0, x.rank - 1)
+    shape = [0 if k == axis else size for k, size in enumerate(x.shape)]
+    read = _read(g, shape, ",".join("?" if k == axis else str(size) for k, size in enumerate(shape)), x.kind)
+    whole = g.one("Concat", read, x, axis=axis)
+    g.builder.emit("Assign", whole.value, variable_id=f"v{g.variables - 1}", version=6)
+    if g.gen.chance():
+        whole = g.one("Softmax", whole, axis=axis)
+    g.add(g.one(g.gen.pick("ReduceSum", "ReduceMax"), whole, g.ints([axis]), keep_dims=g.gen.chance()))
