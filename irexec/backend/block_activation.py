@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.block_types import block_function, from_reference
 from irexec.backend.error_function import ERF, GELU, odd_sigmoid
 from irexec.backend.kernel import Task
-from irexec.backend.numpy_ufuncs import clip
+from irexec.backend.numpy_ufuncs import clip, negative
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
@@ -56,7 +56,7 @@ def _is_float(task: Task) -> bool:
 
 
 def _sigmoid(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    np.negative(x, out=out)
+    negative(x, out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
     np.divide(1, out, out=out)

@@ -7,6 +7,7 @@ import numpy as np
 from irexec.backend.block_arithmetic import by_ufunc, define_binary
 from irexec.backend.block_types import block_function, from_reference
 from irexec.backend.kernel import Task
+from irexec.backend.numpy_ufuncs import is_finite, is_inf, is_nan
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
@@ -44,18 +45,18 @@ def _bitwise_not_13(task: Task) -> BlockOperation | None:
 
 @block_function("IsFinite", since=10)
 def _is_finite_10(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(np.isfinite), (0,), (None,))
+    return BlockOperation(by_ufunc(is_finite), (0,), (None,))
 
 
 @block_function("IsNaN", since=10)
 def _is_nan_10(task: Task) -> BlockOperation | None:
-    return BlockOperation(by_ufunc(np.isnan), (0,), (None,))
+    return BlockOperation(by_ufunc(is_nan), (0,), (None,))
 
 
 @block_function("IsInf", since=10)
 def _is_inf_10(task: Task) -> BlockOperation | None:
     if task.attributes.get("detect_negative", True) and task.attributes.get("detect_positive", True):
-        return BlockOperation(by_ufunc(np.isinf), (0,), (None,))
+        return BlockOperation(by_ufunc(is_inf), (0,), (None,))
     return from_reference(task)
 
 

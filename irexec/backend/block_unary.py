@@ -10,6 +10,7 @@ import numpy as np
 from irexec.backend.block_arithmetic import by_ufunc
 from irexec.backend.block_types import block_function, from_reference
 from irexec.backend.kernel import Task
+from irexec.backend.numpy_ufuncs import negative
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
@@ -39,7 +40,7 @@ def copy(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 _COPY = BlockOperation(copy, (0,), (None,))
 
 _define("Abs", 1, np.abs, 1, integers="ufunc")
-_define("Negative", 1, np.negative, 1, integers="ufunc")
+_define("Negative", 1, negative, 1, integers="ufunc")
 _define("Sign", 1, np.sign, 8, integers="ufunc")
 _define("Ceiling", 1, np.ceil, 1, integers="copy")
 _define("Floor", 1, np.floor, 1, integers="copy")

@@ -116,9 +116,7 @@ class Growth:
 
     def emit(self, type: str, *inputs: Tensor | None, since: int | str | None = None, **attributes: Any) -> list[Tensor]:
         """The outputs of an operation; raises OpError where it refuses its inputs."""
-        values = self.builder.emit(
-            type, *(None if x is None else x.value for x in inputs), version=since, **attributes
-        )
+        values = self.builder.emit(type, *(None if x is None else x.value for x in inputs), version=since, **attributes)
         made = as_tuple(values)
         node = made[0].node
         definition = resolve(node.type, node.version)
@@ -159,9 +157,7 @@ class Growth:
 
     def some(self, kinds: Sequence[str] | None = None, rank: tuple[int, int] = (0, 8), minimum: int = 0) -> Tensor:
         """A tensor of the pool, more often a late one; raises OpError where there is none."""
-        found = [
-            x for x in self.pool if (kinds is None or x.kind in kinds) and rank[0] <= x.rank <= rank[1] and x.size >= minimum
-        ]
+        found = [x for x in self.pool if (kinds is None or x.kind in kinds) and rank[0] <= x.rank <= rank[1] and x.size >= minimum]
         if not found:
             raise OpError("there is no such tensor")
         late = int(len(found) * (1 - self.gen.rng.random() ** 2))

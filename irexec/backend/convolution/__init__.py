@@ -34,8 +34,7 @@ def group_convolution(task: Task) -> Iterator[Kernel]:
 
 
 def _candidates(task: Task, geometry: Geometry) -> Iterator[Kernel]:
-    w = geometry.windows
-    if geometry.points == 1 and set(w.strides) == {1} and not any(w.pads_begin) and not any(w.pads_end):
+    if geometry.is_pointwise:
         data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
         if not (data_last and result_last):
             yield Pointwise(task, geometry, channels_last=False)

@@ -67,6 +67,15 @@ class Geometry:
         return math.prod(self.windows.counts)
 
     @property
+    def is_pointwise(self) -> bool:
+        """Whether each pixel of the result is of one pixel of the data, in order, and all pixels are.
+
+        The strides do not say so: that of a single window is 1 whatever the attribute is, of data of any size.
+        """
+        w = self.windows
+        return self.points == 1 and w.counts == self.sizes and not any(w.pads_begin) and not any(w.pads_end)
+
+    @property
     def macs(self) -> int:
         """Multiplications of the direct convolution."""
         return self.images * self.groups * self.outputs * self.depth * self.pixels

@@ -1,4 +1,4 @@
-"""Convolution with kernels of one point and stride 1: a product on the pixels themselves."""
+"""Convolution with kernels of one point that computes one result for each pixel: a product on the pixels themselves."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Pointwise(Kernel):
     """
 
     def __init__(self, task: Task, geometry: Geometry, channels_last: bool) -> None:
+        assert geometry.is_pointwise, "a product on the pixels themselves computes one result for each of them"
         g = self.geometry = geometry
         self.channels_last = channels_last
         self.output = Output(task, g.computed)

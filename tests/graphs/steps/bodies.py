@@ -85,7 +85,11 @@ def iterator(g: Growth) -> None:
     out_axis = g.gen.size(0, each.rank - 1)
     if each.shape[out_axis] != 1:
         each = inner.one("Unsqueeze", each, inner.ints([out_axis]))
-    way = {"axis": str(axis), "start": "-1", "end": "0", "stride": "-1", "part_size": "1"} if backwards else {"axis": str(axis), "part_size": "1"}
+    way = (
+        {"axis": str(axis), "start": "-1", "end": "0", "stride": "-1", "part_size": "1"}
+        if backwards
+        else {"axis": str(axis), "part_size": "1"}
+    )
     out = {"axis": str(out_axis), "part_size": "1"}
     if g.gen.chance(0.3):
         out |= {"start": "-1", "end": "0", "stride": "-1"}
@@ -116,6 +120,8 @@ def loop(g: Growth) -> None:
     maps += [PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}), PortMap("output", 4, results[1].id)]
     if g.gen.chance() and times:
         each = inner.one("Unsqueeze", inner.floats((0, 3), 1), inner.ints([0]))
-        maps.append(PortMap("output", 5, _result(inner, each).id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}))
+        maps.append(
+            PortMap("output", 5, _result(inner, each).id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"})
+        )
     body = Body(inner.builder.graph, maps, [BackEdge(results[1].id, before.value.node.id)])
     g.add(*g.with_bodies("Loop", [trips, first, start, other], {"body": body}))

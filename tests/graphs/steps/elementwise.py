@@ -14,7 +14,20 @@ _UNARY: dict[str, tuple[float, float] | None] = {
     "Exp": (-9, 5), "Sinh": (-5, 5), "Cosh": (-5, 5), "Tan": (-1.2, 1.2), "Acos": (-0.95, 0.95), "Asin": (-0.95, 0.95),
     "Atanh": (-0.9, 0.9), "Acosh": (1.1, 9), "Log": (0.05, 99), "Sqrt": (0.01, 99), "Floor": None, "Ceiling": None,
 }  # fmt: skip
-_BINARY = ("Add", "Add", "Multiply", "Multiply", "Subtract", "Maximum", "Minimum", "SquaredDifference", "Divide", "Power", "FloorMod", "Mod")
+_BINARY = (
+    "Add",
+    "Add",
+    "Multiply",
+    "Multiply",
+    "Subtract",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "Divide",
+    "Power",
+    "FloorMod",
+    "Mod",
+)
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 _CONVERTED = ("f32", "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8", "boolean", "i16", "u32")
 
@@ -93,7 +106,10 @@ def binary_of(g: Growth, x: Tensor) -> Tensor:
     if name in ("Divide", "Mod", "FloorMod"):
         second = g.one("Add", g.one("Abs", second), g.constant(0.5 if second.array.dtype.kind == "f" else 1, second.kind))
     if name == "Power":
-        first, second = g.one("Add", g.one("Abs", first), g.constant(0.5, first.kind)), g.constant(g.gen.pick(2.0, 0.5, 3.0, -1.0), first.kind)
+        first, second = (
+            g.one("Add", g.one("Abs", first), g.constant(0.5, first.kind)),
+            g.constant(g.gen.pick(2.0, 0.5, 3.0, -1.0), first.kind),
+        )
     return g.one(name, first, second)
 
 

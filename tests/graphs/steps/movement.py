@@ -96,7 +96,13 @@ def parts(g: Growth) -> None:
     if len(chosen) > 1 and g.gen.chance(0.4):
         g.add(g.one("Concat", *chosen, axis=axis))
     elif len(made) > 1 and made[0].kind != "string" and made[0].shape == made[-1].shape and g.gen.chance(0.5):
-        g.add(g.one("Multiply" if made[0].kind != "boolean" else "LogicalAnd", made[0], g.one("Sigmoid", made[-1]) if made[0].kind == g.kind else made[-1]))
+        g.add(
+            g.one(
+                "Multiply" if made[0].kind != "boolean" else "LogicalAnd",
+                made[0],
+                g.one("Sigmoid", made[-1]) if made[0].kind == g.kind else made[-1],
+            )
+        )
 
 
 @step(5)

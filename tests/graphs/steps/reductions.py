@@ -40,7 +40,12 @@ def normalization(g: Growth) -> None:
     choice = g.gen.size(0, 5)
     if choice <= 1:
         x = g.one(
-            "MVN", x, g.ints(g.gen.axes(x.rank)), normalize_variance=g.gen.chance(0.8), eps=1e-3, eps_mode=g.gen.pick("inside_sqrt", "outside_sqrt")
+            "MVN",
+            x,
+            g.ints(g.gen.axes(x.rank)),
+            normalize_variance=g.gen.chance(0.8),
+            eps=1e-3,
+            eps_mode=g.gen.pick("inside_sqrt", "outside_sqrt"),
         )
         if g.gen.chance():
             x = g.one("Multiply", x, g.random(x.shape[-1:], x.kind))
@@ -56,7 +61,9 @@ def normalization(g: Growth) -> None:
     else:
         channels = x.shape[1:2]
         gamma, beta, mean = (g.random(channels, x.kind, -1, 1) for _ in range(3))
-        x = g.one("BatchNormInference", x, gamma, beta, mean, g.constant(g.gen.rng.uniform(0.3, 2, channels), x.kind), epsilon=1e-3, since=5)
+        x = g.one(
+            "BatchNormInference", x, gamma, beta, mean, g.constant(g.gen.rng.uniform(0.3, 2, channels), x.kind), epsilon=1e-3, since=5
+        )
     g.add(x)
 
 

@@ -50,7 +50,14 @@ def window(g: Growth, x: Tensor) -> dict[str, Any]:
     if style != "any":
         end = begin = [max(a, b) for a, b in zip(begin, end, strict=True)]
     strides = [g.gen.pick(1, 1, 2, 3) for _ in range(rank)] if g.gen.chance(0.4) else [g.gen.pick(1, 1, 1, 2)] * rank
-    return {"kernel": kernel, "strides": strides, "dilations": dilations, "pads_begin": begin, "pads_end": end, "auto_pad": g.gen.pick(*_AUTO)}
+    return {
+        "kernel": kernel,
+        "strides": strides,
+        "dilations": dilations,
+        "pads_begin": begin,
+        "pads_end": end,
+        "auto_pad": g.gen.pick(*_AUTO),
+    }
 
 
 def convolution_of(g: Growth, x: Tensor) -> Tensor:
@@ -184,4 +191,3 @@ def upsampled_skip(g: Growth) -> None:
         coordinate_transformation_mode="asymmetric", nearest_mode="floor",
     )  # fmt: skip
     g.add(convolution_of(g, g.one("Concat", *g.gen.some([x, back], 2), axis=1)), half)
-
