@@ -72,6 +72,7 @@ def _runtime_option(side: str) -> Callable[[Any], Any]:
     help="The inputs of the other model are tensors of this one.",
 )
 @click.option("--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.")
+@click.option("--strict", is_flag=True, help="Count tensors that are paired by structure alone, even if what follows from them agrees.")
 @click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
 @click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
 @click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it.")
@@ -93,7 +94,8 @@ def compare(
     irexec compare f32.xml int8.xml --metric snr --all
 
     A and B are .xml or .onnx; A may also be a .npz of tensors, or a folder that infer --dump-layers wrote. Without B it is A in
-    another runtime. Tensors are matched by tensor names, layer names and structure. The exit code is 1 if anything differs.
+    another runtime. Tensors are paired by tensor names, layer names, structure and values. A guess from structure is dropped if what is
+    computed from it agrees. The exit code is 1 if anything differs.
     """
     request = CompareOptions(shapes=shapes_by_input(shapes, "--shape"), metric=metric, **options)
     sources = [parse_input_source(text) for text in inputs]
@@ -109,6 +111,9 @@ def compare(
 def _show(found: Comparison, shows_all: bool) -> None:
     for note in found.notes:
         render.note_line(note)
+    if found.verdict:
+        _say(found.verdict)
+        render.line()
     _show_rows(_shown(found, shows_all))
     render.line()
     if found.first is not None:

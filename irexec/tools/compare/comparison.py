@@ -130,6 +130,10 @@ class Uncompared(Record):
     reason: str
 
 
+ONLY_B = "only B has it"
+"""The reason for a tensor without a partner."""
+
+
 @dataclass(frozen=True)
 class Comparison(Record):
     """Two models, tensor by tensor. A is the reference.
@@ -167,6 +171,15 @@ class Comparison(Record):
     def agrees(self) -> bool:
         """Whether every tensor and every result agrees, and no result is missing."""
         return not self.missing_results and all(row.agreement.agrees for row in (*self.rows, *self.results))
+
+    @property
+    def verdict(self) -> str:
+        """The sentence for two that agree; "" if they do not, or layers were run alone."""
+        if not self.agrees or self.isolated or not self.results:
+            return ""
+        count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
+        without = f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart" if count else ""
+        return f"the models agree{without}"
 
     @property
     def differing(self) -> tuple[TensorRow, ...]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.side import attribute_values
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
@@ -15,7 +16,7 @@ from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
-from irexec.tools.compare.sides import ModelSide, body_layers, constant_layers
+from irexec.tools.compare.sides import ModelSide
 from irexec.tools.compare.tolerances import Tolerances
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
@@ -52,8 +53,8 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    inside = (inner for node in context.b.order for inner in body_layers(node))
-    constant = constant_layers([*context.b.order, *inside])
+    graphs = [context.b.model, *(body.graph for node in context.b.model.walk() for body in node.bodies.values())]
+    constant = {node for graph in graphs for node in constant_layers(graph)}
     between = []
     for node in ancestors.of(first.value)[1]:
         one = _suspect(node.outputs[0], first, by_value, context)

@@ -28,6 +28,7 @@ class CompareOptions:
         inputs_of: the side whose tensors are the inputs of the same name of the other, which is a part of it.
         isolate: run each layer of B alone, with the tensors of A as inputs.
         threads, max_memory, timeout: as for open_runtime.
+        strict: tensors that were paired by structure count even if what is computed from them agrees.
     """
 
     a_runtime: str = "irexec"
@@ -47,6 +48,7 @@ class CompareOptions:
     threads: int | None = None
     max_memory: int | None = None
     timeout: float | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         metric = self.metric or "max"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.errors import InputError
 from irexec.ir.find import find_value, values_by_name
@@ -12,7 +13,7 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
-from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, constant_layers, ordered
+from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
 Levels = tuple[tuple[Node, str], ...]
 
@@ -76,17 +77,30 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
     matching = match_graphs(a.model, b.model)
     how = {pair.b: pair.reason for pair in value_pairs(matching)}
     by_b = {pair.b: pair.a for pair in value_pairs(matching)}
+    _pair_results(a, b, by_b, how)
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
     found = Pairs(by_b=by_b, layers={pair.b: pair.a for pair in matching.pairs})
     found.tensors = [TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b]
     matched = set(by_b.values())
     found.uncompared = [
-        *_only("A", a.order, matched),
-        *_only("B", b.order, set(by_b)),
+        *_only("A", a, matched),
+        *_only("B", b, set(by_b)),
     ]
     _pair_bodies(matching, (), (), found)
     return found
+
+
+def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
+    """Pair the results without a partner by their positions, where both models have as many."""
+    results_a, results_b = ([node.inputs[0] for node in side.model.results if node.inputs] for side in (a, b))
+    if len(results_a) != len(results_b):
+        return
+    partners = set(by_b.values())
+    for mine, theirs in zip(results_b, results_a, strict=True):
+        if mine is not None and theirs is not None and mine not in by_b and theirs not in partners:
+            by_b[mine], how[mine] = theirs, "position of the result"
+            partners.add(theirs)
 
 
 def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:
@@ -165,10 +179,10 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
     return found
 
 
-def _only(side: str, order: Sequence[Node], matched: set[Value]) -> Iterator[Uncompared]:
+def _only(side: str, model: ModelSide, matched: set[Value]) -> Iterator[Uncompared]:
     """The tensors of one side that have no partner; last those of weights that are unpacked, say."""
-    constant = constant_layers(order)
-    alone = [value for value in computed(order) if value not in matched]
+    constant = constant_layers(model.model) | {node for node in model.order if node.type == "Constant"}
+    alone = [value for value in computed(model.order) if value not in matched]
     yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")
     yield from _without(side, (value for value in alone if value.node in constant), f"only {side} has it, from constants alone")
 

@@ -74,6 +74,9 @@ class Rows:
 
     def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
         """The row of a pair that is not one of all."""
+        if pair.how == "value":
+            # The values are those of the other in order, whatever the axes of the two are.
+            a = [one.reshape(other.shape) if one.size == other.size else one for one, other in zip(a, b, strict=True)]
         agreements = [self._agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
@@ -17,8 +18,9 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
-from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
+from irexec.tools.compare.comparison import ONLY_B, Comparison, TensorRow, Uncompared
 from irexec.tools.compare.divergence import describe_first
+from irexec.tools.compare.evidence import Fingerprint, fingerprint, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.notes import notes_on
@@ -26,8 +28,8 @@ from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
-from irexec.tools.compare.rows import Rows, positions
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
+from irexec.tools.compare.rows import Ancestors, Rows, positions
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
@@ -152,6 +154,8 @@ class _Comparing:
             self._add(batch, rows, uncompared, isolated, _PART / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
+        if not isolated and not self.options.strict:
+            uncompared = self._without_wrong_pairs(rows, uncompared, b_facts)
         if not isolated:
             add_inner(self, rows, uncompared, a_facts, b_facts)
         self._advance((1 - _PART) / 2)
@@ -288,6 +292,64 @@ class _Comparing:
                 uncompared.append(Uncompared("A" if isinstance(a, str) else "B", pair.b.name, pair.b.node.type, reason))
             else:
                 rows.add(pair, a, of_b.arrays[pair.b])
+
+    def _without_wrong_pairs(self, rows: Rows, uncompared: list[Uncompared], facts: Facts) -> list[Uncompared]:
+        """Leave out the pairs that were guessed wrongly, and pair what has no partner by its values; returns what is not compared."""
+        a, pairs = self.a, self.pairs
+        if isinstance(a, RecordedSide) or a.model is self.b.model or all(found.row.agreement.agrees for found in rows.found):
+            return uncompared
+        dropped = self._drop_wrong_pairs(rows)
+        constant = constant_layers(self.b.model)
+        random = random_layers(self.b.order, seeded=self.seeded)
+        left_b = [
+            value for value in computed(self.b.order) if value not in pairs.by_b and value.node not in constant and value.node not in random
+        ]
+        partners = set(pairs.by_b.values())
+        left_a = [value for value in computed(a.order) if value not in partners]
+        prints_a = self._fingerprints(self.run_a, self.inputs.a, left_a, _facts(a.model, self.inputs.a))
+        prints_b = self._fingerprints(self.run_b, self.inputs.b, left_b, facts)
+        added = pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
+        pairs.by_b |= {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
+        pairs.tensors += added
+        for batch in self._batches(added, facts):
+            self._add(batch, rows, uncompared, None, 0.0)
+        rows.sort()
+        dropped |= self._drop_wrong_pairs(rows)
+        return [
+            *self._still_uncompared(uncompared, added),
+            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in pairs.by_b),
+        ]
+
+    def _drop_wrong_pairs(self, rows: Rows) -> set[Value]:
+        """Leave out the pairs that were guessed wrongly; the values of B."""
+        rows.sort()
+        found = [one for one in rows.found if not one.path]
+        wrong = wrong_pairs(found, self.pairs, Ancestors([one.value for one in found], self.b.model))
+        rows.found = [one for one in rows.found if one.value not in wrong]
+        for value in wrong:
+            self.pairs.by_b.pop(value, None)
+            self.pairs.layers.pop(value.node, None)
+        self.pairs.tensors = [pair for pair in self.pairs.tensors if pair.b not in wrong]
+        return wrong
+
+    def _still_uncompared(self, uncompared: Sequence[Uncompared], added: Sequence[TensorPair]) -> list[Uncompared]:
+        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", pair.b.name) for pair in added}
+        return [one for one in uncompared if (one.side, one.name) not in named]
+
+    def _fingerprints(
+        self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
+    ) -> dict[Value, Fingerprint]:
+        """Of the values that have one."""
+        if runtime is None:
+            return {}
+        found: dict[Value, Fingerprint] = {}
+        for batch in self._batches([TensorPair(value, value, "") for value in values], facts):
+            observed = observe(runtime, runs, [pair.b for pair in batch])
+            for value, arrays in observed.arrays.items():
+                made = fingerprint(arrays)
+                if made is not None:
+                    found[value] = made
+        return found
 
     def observed_a(self, values: Sequence[Value]) -> Observed:
         """Values of A; nothing where A is recorded."""

@@ -135,16 +135,6 @@ def ordered(graph: Graph) -> list[Node]:
     return order + stuck
 
 
-def constant_layers(order: Sequence[Node]) -> set[Node]:
-    """The layers of a graph in topological order that are computed from Constants alone."""
-    found: set[Node] = set()
-    for node in order:
-        sources = [value.node for value in node.inputs if value is not None]
-        if node.type == "Constant" or (sources and all(source in found for source in sources)):
-            found.add(node)
-    return found
-
-
 def body_layers(node: Node) -> list[Node]:
     """The layers inside of a layer, in topological order within each graph."""
     found = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irexec.errors import check
 from tests.graphs.growth import Growth, Tensor
 from tests.graphs.steps import step
 from tests.graphs.steps.elementwise import binary_of, slope, unary_of
@@ -86,6 +87,7 @@ def convolution_of(g: Growth, x: Tensor) -> Tensor:
 
 def followed(g: Growth, x: Tensor) -> Tensor:
     """What follows a convolution in networks: scale, bias, a residual, an activation; in any number and order."""
+    check(x.rank >= 2, "it has no channels")
     per_channel = [1, x.shape[1], *[1] * (x.rank - 2)]
     for _ in range(g.gen.pick(0, 1, 1, 2, 3)):
         choice = g.gen.size(0, 6)

@@ -1,0 +1,166 @@
+"""Which pairs of tensors that differ are evidence against a layer, and which were paired wrongly.
+
+Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be wrong. It is kept
+if the layers have the same type and rank and read tensors that are pairs themselves, and if what is computed from it differs, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare.pairs import Pairs, TensorPair
+from irexec.tools.compare.rows import Ancestors, Found
+
+GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through"})
+"""Reasons for a pair that are not a name."""
+
+_DISTINCTIVE = 8
+"""Elements that a tensor has at least that is found again by its values."""
+_EQUAL = 1e-4
+"""The relative difference of two fingerprints of the same tensor."""
+
+
+def wrong_pairs(found: Sequence[Found], pairs: Pairs, ancestors: Ancestors) -> set[Value]:
+    """The values of B whose partner was guessed, although their tensors and those around them say otherwise.
+
+    Args:
+        found: all rows outside of bodies, in the order in which B computes them.
+        pairs: what is paired.
+        ancestors: of the values of the rows.
+    """
+    wrong: set[Value] = set()
+    rows = {one.value: one for one in found}
+    for one in found:
+        if one.row.how in GUESSES and _is_suspicious(one) and not _reads_the_same(one, rows, pairs, wrong):
+            wrong.add(one.value)
+    readers: dict[Value, list[Value]] = {}
+    for one in found:
+        for source in _nearest(one.value, wrong, ancestors):
+            readers.setdefault(source, []).append(one.value)
+    for one in reversed(found):
+        if _is_suspicious(one) and one.value not in wrong and _is_contradicted(one.value, readers, rows, wrong):
+            wrong.add(one.value)
+    return wrong
+
+
+def _is_suspicious(one: Found) -> bool:
+    """Whether a pair differs that was guessed, or that has nothing in common but a tensor name: exporters use numbers and "x" for many."""
+    if one.row.agreement.agrees:
+        return False
+    return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
+
+
+def _is_chance(one: Found) -> bool:
+    of_a = one.row.a
+    return of_a is not None and of_a.type != one.row.b.type and (of_a.type == "Parameter" or one.row.b.tensor.isdigit())
+
+
+def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
+    """Whether a layer and its partner are of one type and rank, and every input that is computed is a pair that is not wrong."""
+    partner = pairs.by_b.get(one.value)
+    if partner is None or partner.node.type != one.value.node.type or len(partner.node.inputs) != len(one.value.node.inputs):
+        return False
+    if _rank(partner) != _rank(one.value):
+        return False
+    for mine, theirs in zip(one.value.node.inputs, partner.node.inputs, strict=True):
+        if mine is None or theirs is None:
+            return mine is theirs
+        if mine.node.constant is not None and theirs.node.constant is not None:
+            continue
+        if pairs.by_b.get(mine) is not theirs or mine in wrong:
+            return False
+        if mine not in rows and mine.node.type != "Parameter":
+            return False
+    return True
+
+
+def _rank(value: Value) -> int | None:
+    return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
+
+
+def _nearest(value: Value, wrong: set[Value], ancestors: Ancestors) -> list[Value]:
+    """The compared values from which a value is computed, through those that are paired wrongly."""
+    found: dict[Value, None] = {}
+    waiting, seen = [value], {value}
+    while waiting:
+        for source in ancestors.of(waiting.pop())[0]:
+            if source not in wrong:
+                found[source] = None
+            elif source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return list(found)
+
+
+def _is_contradicted(value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]) -> bool:
+    """Whether something is computed from the value, and all of it agrees."""
+    found: list[bool] = []
+    waiting, seen = [value], {value}
+    while waiting:
+        for reader in readers.get(waiting.pop(), []):
+            if reader in wrong:
+                if reader not in seen:
+                    seen.add(reader)
+                    waiting.append(reader)
+            else:
+                found.append(rows[reader].row.agreement.agrees)
+    return bool(found) and all(found)
+
+
+Fingerprint = tuple[int, str, tuple[float, ...]]
+"""The number of elements, the kind of type, and sums of the values with weights that depend on their position."""
+
+
+def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
+    """What is the same for two tensors of the same values, whatever axes of size 1 they have; None for one that others could equal.
+
+    Args:
+        arrays: of each run.
+    """
+    first = arrays[0]
+    if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
+        return None
+    sums: list[float] = []
+    for array in arrays:
+        values = array.astype(np.float64).ravel()
+        if values.size != first.size or not np.isfinite(values).all() or np.unique(values[:256]).size < _DISTINCTIVE:
+            return None
+        scale = float(np.abs(values).max())
+        places = np.arange(values.size, dtype=np.float64)
+        sums += [scale, *(float(values @ np.cos(places * step)) / np.sqrt(values.size) for step in (0.0, 0.7, 1.9))]
+    return first.size, first.dtype.kind, tuple(sums)
+
+
+def pair_by_value(a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], order: Mapping[Node, int]) -> list[TensorPair]:
+    """The tensors of B that have the values of one of A, each once; of several the first in the order of A.
+
+    Args:
+        a, b: of the tensors without a partner.
+        order: the positions of the layers of A.
+    """
+    by_size: dict[tuple[int, str], list[Value]] = {}
+    for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
+        by_size.setdefault(a[value][:2], []).append(value)
+    found: list[TensorPair] = []
+    for value, print_b in b.items():
+        candidates = by_size.get(print_b[:2], [])
+        partner = next((other for other in candidates if _are_equal(a[other][2], print_b[2])), None)
+        if partner is not None:
+            candidates.remove(partner)
+            found.append(TensorPair(partner, value, "value"))
+    return found
+
+
+def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether two fingerprints are of the same values, up to rounding; each run has its scale first, then sums."""
+    if len(one) != len(other):
+        return False
+    return all(
+        abs(x - y) <= _EQUAL * scale
+        for start in range(0, len(one), 4)
+        for scale in (max(one[start], other[start]),)
+        for x, y in zip(one[start : start + 4], other[start : start + 4], strict=True)
+    )
