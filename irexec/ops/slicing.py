@@ -159,6 +159,8 @@ def strided_slice_1(
         else:
             first = None if _bit(begin_mask, i) else int(firsts[i])
             last = None if _bit(end_mask, i) else int(lasts[i])
+            if kind == "index":
+                _remaining(data.shape[axis], kind, int(firsts[i]), None, 1)
             index.append(int(firsts[i]) if kind == "index" else _slice(first, last, int(steps[i]), data.shape[axis]))
             axis += 1
     # Indexing an object array gives a Python object instead of an array of rank 0.
