@@ -63,7 +63,8 @@ _NAMES_SHOWN = 10
 @click.option("--all", "every_tensor", is_flag=True, help="Give every tensor, not only the results.")
 @click.option("--histogram", "show_histograms", is_flag=True, help="The values of each tensor that is shown as bars.")
 @click.option("--bins", type=click.IntRange(1, 10_000), default=BINS, show_default=True, help="For --histogram: how many bars at most.")
-@click.option("--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor to a .npy in this folder.")
+@click.option("--dump-layers", "dump_folder", type=FilePath(), help="Write every tensor, inputs too, to a .npy in this folder.")
+@click.option("--save-inputs", type=FilePath(), help="Write the inputs to a .npz, with which -i repeats the run.")
 @click.option(
     "--assert",
     "reference",

@@ -232,6 +232,11 @@ WEIGHTS_UNREADABLE = _code(
     '<data element_type="string" shape="2" offset="0" size="3"/>',
     "Use the .bin that was written with this .xml, or correct offset, size and element_type.",
 )
+WEIGHTS_BEYOND_F16 = _code(
+    "IR406", "info", "weights beyond f16", "a constant has values that f16 cannot hold (found with --weights)",
+    '<layer id="1" name="w" type="Const" version="opset1"/>',
+    "They become infinite where the model is compressed to f16 or runs on a device that computes in it: keep this constant in f32, or scale it.",
+)
 
 BODY_PORT_MAP = _code(
     "IR501", "error", "wrong port map", "a port map refers to a port or layer that does not exist, or has an invalid attribute",

@@ -122,9 +122,9 @@ class Node:
     typed: Any = field(default=None, repr=False)
 
     @property
-    def inputs(self) -> list[Value | None]:
-        """The values that arrive at the node, in the order of its input ports."""
-        return [port.source for port in self.ports]
+    def inputs(self) -> tuple[Value | None, ...]:
+        """The values that arrive at the node, in the order of its input ports; ``ports[i].source = value`` changes one."""
+        return tuple([port.source for port in self.ports])
 
     def input_index(self, number: int) -> int | None:
         """The index of the input whose port has that id; None if there is none."""

@@ -28,7 +28,7 @@ from irexec.tools.array_files import open_arrays
 from irexec.tools.dump import write_dump
 from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, external_files, files_read, input_arrays
-from irexec.tools.result_files import check_outputs, write_results
+from irexec.tools.result_files import check_outputs, check_saved_inputs, write_results
 from irexec.tools.results import Prediction, predictions, read_labels
 from irexec.tools.run_options import SessionOptions
 from irexec.tools.shapes import read_with_shapes, refused, reshape
@@ -49,7 +49,8 @@ class InferOptions(SessionOptions):
         tensors: what to give; the Results if empty.
         every_tensor: give every tensor of the graph.
         output: the .npz or .png to write.
-        dump_folder: the folder to write every tensor to.
+        dump_folder: the folder to write every tensor to, the inputs among them.
+        save_inputs: the .npz to write the inputs to before the run, by their names.
         reference: the .npz or .npy to compare with, within ``rtol`` and ``atol``.
         trap: what stops the run, and what is recorded of it; None for a run as it is.
         topk: how many classes to rank, along ``class_axis``, with the names in the file ``labels``.
@@ -62,6 +63,7 @@ class InferOptions(SessionOptions):
     every_tensor: bool = False
     output: str | None = None
     dump_folder: str | None = None
+    save_inputs: str | None = None
     reference: str | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
@@ -188,6 +190,8 @@ def infer(
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, options)
     check_outputs(options.output, options.dump_folder, external_files(model))
+    if options.save_inputs is not None:
+        check_saved_inputs(options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model))
     compiled = CompiledModel(
         model,
         threads=options.threads,
@@ -201,6 +205,10 @@ def infer(
     _warn(model, compiled, messages)
     memory = MemoryLimit(options.max_memory)
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
+    if options.save_inputs is not None:
+        write_results(
+            options.save_inputs, {port.name: a for port, a in zip(compiled.inputs, inputs, strict=True)}, options.image, messages.note
+        )
     trapped: TrapReport | None = None
     if options.trap is None:
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
@@ -279,17 +287,19 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
 
 
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
-    every = _every_tensor(compiled) if options.every_tensor or options.dump_folder is not None else {}
+    every = _every_tensor(compiled) if options.every_tensor else {}
+    dumped = {} if options.dump_folder is None else _every_tensor(compiled, with_inputs=True)
     named = {name: find_value(compiled.model, name) for name in options.tensors}
     selected = every if options.every_tensor else named or result_values(compiled.outputs)
     # Every tensor of a network has no classes: with --all it is the results that are ranked.
     ranked = (named or result_values(compiled.outputs)) if options.topk else {}
-    return _Wanted(selected, ranked, every if options.dump_folder is not None else {}, _reference(compiled, options))
+    return _Wanted(selected, ranked, dumped, _reference(compiled, options))
 
 
-def _every_tensor(compiled: CompiledModel) -> dict[str, Value]:
-    """What a run computes: all but the outputs of Parameters and Constants."""
-    nodes = (node for node in compiled.model.nodes if node.type not in ("Parameter", "Constant", "Result"))
+def _every_tensor(compiled: CompiledModel, *, with_inputs: bool = False) -> dict[str, Value]:
+    """What a run computes: all but the outputs of Parameters, unless they are asked for, and of Constants."""
+    others = {"Constant", "Result"} if with_inputs else {"Parameter", "Constant", "Result"}
+    nodes = (node for node in compiled.model.nodes if node.type not in others)
     return unique_names([value for node in nodes for value in node.outputs])
 
 

@@ -51,6 +51,13 @@ def _check_output(output: Path, read: Mapping[str, str]) -> None:
         load_pillow()
 
 
+def check_saved_inputs(path: str, output: str | None, read: Mapping[str, str]) -> None:
+    """Raise InputError unless inputs can be written to a .npz that is neither read nor the output."""
+    if not path.lower().endswith(".npz"):
+        raise InputError(f"--save-inputs {path}: inputs are written to a .npz")
+    check_file("--save-inputs", Path(path), {**read, **({output: "the output"} if output is not None else {})})
+
+
 def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
     """Raise InputError unless a file can be written without overwriting one that is read.
 

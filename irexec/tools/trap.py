@@ -229,8 +229,8 @@ class TrapWatcher:
         if not brought:
             self._stop(kind, "layer", node, value, array, wrong, inputs)
         constant = next((source for source in brought if source.node.constant is not None and source.node not in self._ignored), None)
-        # Infinities in a constant are masks, as those in an input are.
-        if kind == "nan" and constant is not None:
+        # Infinities in a constant are masks, as those in an input are. Finite values beyond f16 are lost when the constant is stored in it.
+        if kind != "inf" and constant is not None:
             self._stop(kind, "constant", node, value, array, wrong, inputs, constant.node.name)
 
     def _check_range(self, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any], extremes: tuple[float, float]) -> None:

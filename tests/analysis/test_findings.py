@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irexec
@@ -95,6 +96,9 @@ ROWS = [
     Row("no Result", "IR303", None, _parameter(0, "2", 2)),
     Row("NaN and infinities", "IR404", "Const_0",
         _constant(0, "f16", 4, "FP16") + _layer(1, "Result", "", _port(0, 2, precision="FP16")), _edge(0, 0, 1, 0), b"\0\x7e\0\x7c"),
+    Row("a value beyond f16", "IR406", "Const_0",
+        _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0),
+        np.array([70000, 1e-9], np.float32).tobytes()),
     Row("strings that are cut off", "IR405", "Const_0",
         _constant(0, "string", 3, "STRING", 5000) + _layer(1, "Result", "", _port(0, 5000, precision="STRING")), _edge(0, 0, 1, 0), b"\2\0\0"),
     Row("a variable that two layers assign", "IR505", "Assign_3",

@@ -37,7 +37,7 @@ def test_a_layer() -> None:
     assert model.problems == []
     x, y = model.nodes
     assert (y.id, y.name, y.type, y.spelling, y.version, y.line) == (1, "y", "Relu", "ReLU", "opset1", 4)
-    assert y.inputs == [x.outputs[0]]
+    assert y.inputs == (x.outputs[0],)
     assert x.attributes == {"shape": "2", "element_type": "f32"}
     assert (y.outputs[0].port, y.outputs[0].line) == (1, 4)
     assert y.outputs[0].fact is not None

@@ -117,6 +117,18 @@ def test_f16_is_not_beyond_itself() -> None:
     assert _found(trap(builder.model(), half, ("f16", "inf")).trap) == ("inf", "layer", "square", (1,), 1, 0)
 
 
+def test_a_constant_that_f16_cannot_hold_is_named_and_does_not_hide_what_follows() -> None:
+    builder = irexec.Builder("weights")
+    x = builder.parameter("f32", (2,), "x")
+    scaled = builder.emit("Multiply", x, np.array([3e6, 1], np.float32), name="scaled")
+    small = builder.emit("Multiply", scaled, np.float32(1e-6), name="small")
+    builder.result(builder.emit("Multiply", small, np.float32(6e4), name="large"))
+    found = trap(builder.model(), np.ones(2, np.float32), ("f16",)).trap
+    assert found is not None and (found.origin, found.source, found.name) == ("constant", "Constant", "scaled")
+    after = trap(builder.model(), np.ones(2, np.float32), ("f16",), ignore=["Constant", "scaled"]).trap
+    assert after is not None and (after.origin, after.name) == ("layer", "large")
+
+
 def _loop_inputs(value: float) -> list[np.ndarray]:
     return [np.full((2, 4, 3), value, np.float32), np.zeros((2, 3), np.float32)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
 
 
 def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
-    """NaN and infinities in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks.
+    """NaN, infinities and values beyond f16 in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks.
 
     Before that, all bytes of the .bin are compared with what the .xml says of them, unless they are known to be others.
     """
@@ -70,20 +71,40 @@ def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
         if node.constant is None or not node.constant.is_readable or (node.line, node.id, node.name) in damaged:
             continue
         try:
-            nans, infinities = _not_finite(node.constant)
+            values = _counted(node.constant)
         except IrexecError as error:
             yield node.finding(codes.WEIGHTS_UNREADABLE, str(error))
             continue
-        if nans or infinities:
-            text = f"contains {nans} NaN and {infinities} infinities among {node.constant.count} values"
+        count = node.constant.count
+        if values.nans or values.infinities:
+            text = f"contains {values.nans} NaN and {values.infinities} infinities among {count} values"
             yield node.finding(codes.WEIGHTS_NOT_FINITE, text)
+        if values.beyond_f16:
+            zeros = f", {values.zero_in_f16} become 0" if values.zero_in_f16 else ""
+            yield node.finding(codes.WEIGHTS_BEYOND_F16, f"{values.beyond_f16} of {count} values become infinite in f16{zeros}")
 
 
-def _not_finite(constant: Constant) -> tuple[int, int]:
-    """How many NaN and infinities; the constant is read whatever its type, so that it is known to be readable."""
-    nans = infinities = 0
+@dataclass
+class _Counts:
+    """How many values of a constant are NaN and infinite; how many finite ones f16 makes infinite, and how many others 0."""
+
+    nans: int = 0
+    infinities: int = 0
+    beyond_f16: int = 0
+    zero_in_f16: int = 0
+
+
+def _counted(constant: Constant) -> _Counts:
+    """The counts of a constant, which is read whatever its type, so that it is known to be readable."""
+    found = _Counts()
     for block in constant_blocks(constant):
-        if constant.element.is_float:
-            nans += int(np.isnan(block).sum())
-            infinities += int(np.isinf(block).sum())
-    return nans, infinities
+        if not constant.element.is_float:
+            continue
+        with np.errstate(over="ignore", under="ignore"):
+            half = block.astype(np.float16)
+        infinite = np.isinf(block)
+        found.nans += int(np.isnan(block).sum())
+        found.infinities += int(infinite.sum())
+        found.beyond_f16 += int((np.isinf(half) & ~infinite).sum())
+        found.zero_in_f16 += int(((half == 0) & (block != 0)).sum())
+    return found
