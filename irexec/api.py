@@ -18,6 +18,7 @@ from irexec.ir import graph as ir
 from irexec.ir.findings import Finding
 from irexec.ir.shape_text import NamedShapes
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.weights import WeightsMode
 
 
@@ -159,6 +160,7 @@ def compile_model(
     threads: int | None = None,
     optimize: bool = True,
     weights: WeightsMode = "auto",
+    precision: Precision = DEFAULT_PRECISION,
     mmap: bool = True,
     max_memory: int | None = None,
 ) -> CompiledModel:
@@ -172,6 +174,9 @@ def compile_model(
         weights: what becomes of weights that are stored as integers of 4 or 8 bits. "packed": they are decompressed block by block
             on every run. "unpacked": they are held as f32, which is faster and takes four to eight times the memory. "auto":
             unpacked if that takes at most a quarter of the memory that is available when the model is compiled.
+        precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in f32, as
+            OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is written with. f64,
+            integers and types of 8 bits and less are the same in both.
         mmap: as for read_model, where ``model`` is not a model yet.
         max_memory: bytes of memory that the process may hold, mapped files not counted; None for what the system and its control
             groups have left. Tensors are refused before they are allocated; what a kernel needs besides its outputs is not
@@ -185,4 +190,4 @@ def compile_model(
         model = read_model(model, bin, mmap=mmap)
     elif bin is not None:
         raise InputError("weights are given for a model that has its own")
-    return CompiledModel(model, threads=threads, optimize=optimize, weights=weights, max_memory=max_memory)
+    return CompiledModel(model, threads=threads, optimize=optimize, weights=weights, precision=precision, max_memory=max_memory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantSource
 from irexec.compile.errors import located
 from irexec.compile.graph import Graph, LoweredBody, Operation, Value, constant_value
+from irexec.compile.rewriting import create
+from irexec.dtypes.elements import Element
 from irexec.errors import ModelError, NodeError, OpError, UnsupportedError
 from irexec.ir import graph as ir
 from irexec.ir.constants import size_problem
@@ -26,16 +28,35 @@ Sources = dict[ir.Node, ConstantSource]
 """The constants that were lowered already: every plan of a model reads the same ones."""
 
 
-def lower(graph: ir.Graph, inference: Inference, sources: Sources, targets: Sequence[ir.Value] | None = None) -> Graph:
+def lower(
+    graph: ir.Graph,
+    inference: Inference,
+    sources: Sources,
+    targets: Sequence[ir.Value] | None = None,
+    declared: Mapping[ir.Value, Element] | None = None,
+) -> Graph:
     """The compile graph of ``targets`` (by default the Results) and of everything that has an effect.
 
-    What tolerant inference could not infer is left out: an Assign after it has no effect.
+    What tolerant inference could not infer is left out: an Assign after it has no effect. Targets are converted to the element types
+    of ``declared``.
 
     Raises:
         NodeError, UnsupportedError, ModelError: a target depends on what cannot be computed.
     """
     wanted = [_source(node) for node in graph.results] if targets is None else list(targets)
-    return _Lowering(graph, inference, sources).lower(wanted)
+    lowered = _Lowering(graph, inference, sources).lower(wanted)
+    if declared:
+        lowered.targets = _converted(lowered, [declared.get(value) for value in wanted])
+    return lowered
+
+
+def _converted(graph: Graph, elements: Sequence[Element | None]) -> list[Value]:
+    """The targets of a graph in these element types; None for any."""
+    made: dict[Value, Value] = {}
+    for value, element in zip(graph.targets, elements, strict=True):
+        if element is not None and value.producer is not None and value.fact.element not in (None, element) and value not in made:
+            made[value] = create(graph, "Convert", "opset1", [value], {"destination_type": element}, [value.producer]).output
+    return [made.get(value, value) for value in graph.targets]
 
 
 def _output(parameter: ir.Node) -> ir.Value:

@@ -6,7 +6,7 @@ A plan is immutable and knows no state, so that threads can share it. Without ``
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ class Compilation:
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
         threads: how many threads work on a step.
         unpack: whether compressed weights may be held unpacked.
+        declared: the element types in which values are given that are computed in another one.
         observed: every input of a step is still in memory when the step has run: no step writes over one, and none is left out
             because its outputs are views.
     """
@@ -59,6 +60,7 @@ class Compilation:
     optimize: bool | Collection[str] = True
     threads: int = 1
     unpack: bool = True
+    declared: Mapping[ir.Value, Element] = field(default_factory=dict)
     observed: bool = False
 
     @property
@@ -78,7 +80,7 @@ def plan(graph: ir.Graph, inference: Inference, targets: Sequence[ir.Value] | No
     compilation = compilation or Compilation()
     # Constants are folded and packed as a run computes.
     with set_for_run():
-        lowered = lower(graph, inference, compilation.sources, targets)
+        lowered = lower(graph, inference, compilation.sources, targets, compilation.declared)
         rewriting = Rewriting(compilation.derived, compilation.threads, compilation.unpack, compilation.folding_budget)
         if compilation.optimize is not False:
             optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)

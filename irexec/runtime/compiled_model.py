@@ -17,6 +17,7 @@ from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.profile import Profile, describe_profile, followed, measure
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.program import Program
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import Session
@@ -33,11 +34,12 @@ class CompiledModel(Session):
         threads: how many threads work on a step; by default IREXEC_NUM_THREADS, or as many as the process has cores to run on.
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run these alone.
         weights: whether compressed weights are "packed", "unpacked" or what suits the memory there is; see compile_model.
+        precision: whether f16 and bf16 are computed "as-written" or in "f32"; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
         max_memory: bytes that the process may hold; see compile_model.
 
     Attributes:
-        model: the copy that runs.
+        model: the copy that runs. Where f16 is computed in f32, Converts and element types of its layers say so.
         inputs, outputs: its Parameters and Results, in order.
 
     Raises:
@@ -51,10 +53,13 @@ class CompiledModel(Session):
         threads: int | None = None,
         optimize: bool | Collection[str] = True,
         weights: WeightsMode = "auto",
+        precision: Precision = DEFAULT_PRECISION,
         tolerant: bool = False,
         max_memory: int | None = None,
     ) -> None:
-        program = Program(model, threads=threads, optimize=optimize, weights=weights, tolerant=tolerant, max_memory=max_memory)
+        program = Program(
+            model, threads=threads, optimize=optimize, weights=weights, precision=precision, tolerant=tolerant, max_memory=max_memory
+        )
         super().__init__(program)
         self.model: Model = program.model
         self.inputs: list[Port] = program.inputs

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.threads import one_blas_thread, thread_count
@@ -16,6 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.plan_report import PlanReport, describe_plan
 from irexec.compile.steps import Plan
+from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
@@ -24,6 +26,7 @@ from irexec.ir.graph import Value
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
+from irexec.runtime.precision import Precision, check_precision
 from irexec.runtime.variables import variables_of
 from irexec.runtime.weights import WeightsMode, are_unpacked
 
@@ -35,12 +38,12 @@ class Program:
     """A copy of a model, what is known of its values, and the plans that were made for its inputs.
 
     Args:
-        model, threads, optimize, weights, tolerant, max_memory: as for CompiledModel.
+        model, threads, optimize, weights, precision, tolerant, max_memory: as for CompiledModel.
 
     Attributes:
-        model: the copy.
+        model: the copy. Where f16 is computed in f32 it says so.
         inputs, outputs: its Parameters and Results, in order.
-        threads, optimize, tolerant: as given, ``threads`` as a number.
+        threads, optimize, precision, tolerant: as given, ``threads`` as a number.
         inference: what is known of every value before a run.
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
@@ -58,26 +61,42 @@ class Program:
         threads: int | None,
         optimize: bool | Collection[str],
         weights: WeightsMode,
+        precision: Precision,
         tolerant: bool,
         max_memory: int | None,
     ) -> None:
         check_model(model)
+        check_precision(precision)
         refuse_execution_graph(model)
         _refuse_damage(model)
         self.model, self._copies = _snapshot(model)
-        self.threads, self.optimize, self.tolerant = thread_count(threads), optimize, tolerant
+        self.threads, self.optimize, self.precision, self.tolerant = thread_count(threads), optimize, precision, tolerant
         self.memory = MemoryLimit(max_memory)
         unpack = are_unpacked(weights, self.model, self.memory)
-        self.compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
+        declared = self._compute_in_f32() if precision == "f32" else {}
+        self.compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack, declared=declared)
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
-        self.outputs: list[Port] = output_ports(self.model, self.inference.facts)
+        given = {value: Fact(element, self.inference[value].shape) for value, element in declared.items()}
+        self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)
         self._is_static = all(_fact(self.inference, port).is_static for port in self.inputs)
         self._plans = PlanCache()
         self.variables = variables_of(self.model, self.inference)
         if self._is_static and not tolerant:
             self.plan((), None)
+
+    def _compute_in_f32(self) -> dict[Value, Element]:
+        """Compute f16 and bf16 in f32; the element types in which values are given that are computed in another one."""
+        written = self.inference
+        if not compute_in_f32(self.model, written.facts):
+            return {}
+        self.inference = infer_shapes(self.model, tolerant=self.tolerant)
+        self._copies |= {value: value for node in self.model.nodes for value in node.outputs}
+        return {
+            value: fact.element for value, fact in written.facts.items()
+            if fact.element is not None and fact.element is not self.inference[value].element
+        }  # fmt: skip
 
     def output(self, key: str | int) -> Port:
         """The output of a name or position; raises InputError if there is none."""

@@ -1,0 +1,133 @@
+"""f16 and bf16 arithmetic in f32, as OpenVINO's CPU plugin computes it.
+
+- Inputs, constants and states of f16 and bf16 keep their type; a Convert to f32 follows them, and one back precedes what is assigned
+  to a state or is its initial value.
+- Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor changes nothing.
+- f64, the types of 8 bits and less, and integers stay as they are.
+
+Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and states keep their
+types; measured with OpenVINO 2026.4.1. The plugin does the same in bodies, but for states, which are f32 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from irexec.analysis.attributes import typed_attributes
+from irexec.dtypes.elements import BF16, F16, F32, Element
+from irexec.errors import UnsupportedError
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.schema.registry import resolve
+
+HALVES = (F16, BF16)
+_STATES = ("ReadValue", "Assign")
+_ANY_TYPE = ("Convert", "ShapeOf", "Result")
+"""What may read f16 where all else reads f32."""
+
+
+def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> bool:
+    """Change a graph and its bodies so that nothing is computed in f16 or bf16; Results get f32 where the source is computed.
+
+    A graph stays as it is where an input has no element type: a run may give it f16.
+
+    Args:
+        facts: what is known of the values of the graph as it is.
+
+    Returns:
+        True if anything has changed.
+    """
+    halves = {value: fact.element for value, fact in facts.items() if fact.element in HALVES}
+    types = [fact.element for node in graph.parameters for value in node.outputs if (fact := facts.get(value)) is not None]
+    if not halves or None in types:
+        return False
+    return _Rewriting(halves).graph(graph, is_body=False)
+
+
+@dataclass
+class _Rewriting:
+    """The rewriting of a graph and its bodies.
+
+    Attributes:
+        halves: the types of the values that are f16 or bf16 as written.
+        stored: those of them that stay so.
+        changed: whether anything was changed.
+    """
+
+    halves: Mapping[Value, Element]
+    stored: set[Value] = field(default_factory=set)
+    changed: bool = False
+
+    def graph(self, graph: Graph, *, is_body: bool) -> bool:
+        """Rewrite one graph; True if it or one before it has changed."""
+        for node in graph.nodes:
+            for body in node.bodies.values():
+                self.graph(body.graph, is_body=True)
+            if self._keeps_type(node, is_body):
+                self.stored |= self.halves.keys() & node.outputs
+            else:
+                self._name_f32(node)
+        self._connect(graph, is_body)
+        return self.changed
+
+    def _keeps_type(self, node: Node, is_body: bool) -> bool:
+        if node.type == "ConvertPromoteTypes":
+            # Two different types of 8 bits are promoted to f16.
+            return self.halves.keys().isdisjoint(filter(None, node.inputs))
+        return node.type in ("Constant", *_STATES) or (node.type == "Parameter" and not is_body)
+
+    def _name_f32(self, node: Node) -> None:
+        """The attributes of a layer that name f16 or bf16 name f32."""
+        try:
+            definition = resolve(node.type, node.version)
+        except UnsupportedError:
+            return
+        values = typed_attributes(node, definition).values
+        for attribute in definition.attributes:
+            named = values.get(attribute.parameter)
+            if isinstance(named, Element) and named in HALVES:
+                node.attributes[attribute.name] = F32.name
+                self.changed = True
+
+    def _connect(self, graph: Graph, is_body: bool) -> None:
+        """Put a Convert between what is f16 and what is f32."""
+        converts = _Converts(graph)
+        for node in graph.nodes:
+            takes_any = node.type in _ANY_TYPE and not (is_body and node.type == "Result")
+            for port in node.ports:
+                source = port.source
+                if source is None or source not in self.halves or takes_any:
+                    continue
+                if (source in self.stored) is not (node.type in _STATES):
+                    port.source = converts.get(source, self.halves[source] if node.type in _STATES else F32)
+        self.changed |= converts.insert()
+
+
+class _Converts:
+    """The Converts of a graph that are to be inserted, one for each value and type."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._made: dict[tuple[Value, Element], Node] = {}
+        self._first_id = 1 + max((node.id for node in graph.nodes), default=0)
+
+    def get(self, source: Value, element: Element) -> Value:
+        """The value in another element type."""
+        node = self._made.get((source, element))
+        if node is None:
+            name = f"{source.label}/{element.name}"
+            attributes = {"destination_type": element.name}
+            node = Node(self._first_id + len(self._made), name, "Convert", "opset1", [Input(source)], attributes=attributes)
+            shape = None if source.fact is None else source.fact.shape
+            node.outputs.append(Value(node, 0, Fact(element, shape)))
+            self._made[source, element] = node
+        return node.outputs[0]
+
+    def insert(self) -> bool:
+        """Insert each after the layer whose value it converts; True if there are any."""
+        after: dict[Node, list[Node]] = {}
+        for (source, _), node in self._made.items():
+            after.setdefault(source.node, []).append(node)
+        self._graph.nodes = [each for node in self._graph.nodes for each in (node, *after.get(node, ()))]
+        return bool(after)
