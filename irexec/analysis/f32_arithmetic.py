@@ -27,7 +27,7 @@ _ANY_TYPE = ("Convert", "ShapeOf", "Result")
 """What may read f16 where all else reads f32."""
 
 
-def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> bool:
+def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | None:
     """Change a graph and its bodies so that nothing is computed in f16 or bf16; Results get f32 where the source is computed.
 
     A graph stays as it is where an input has no element type: a run may give it f16.
@@ -36,13 +36,15 @@ def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> bool:
         facts: what is known of the values of the graph as it is.
 
     Returns:
-        True if anything has changed.
+        The Converts that were inserted; None if nothing has changed.
     """
     halves = {value: fact.element for value, fact in facts.items() if fact.element in HALVES}
     types = [fact.element for node in graph.parameters for value in node.outputs if (fact := facts.get(value)) is not None]
     if not halves or None in types:
-        return False
-    return _Rewriting(halves).graph(graph, is_body=False)
+        return None
+    rewriting = _Rewriting(halves)
+    rewriting.graph(graph, is_body=False)
+    return rewriting.inserted if rewriting.has_renamed or rewriting.inserted else None
 
 
 @dataclass
@@ -52,15 +54,17 @@ class _Rewriting:
     Attributes:
         halves: the types of the values that are f16 or bf16 as written.
         stored: those of them that stay so.
-        changed: whether anything was changed.
+        has_renamed: whether an attribute was changed.
+        inserted: the Converts.
     """
 
     halves: Mapping[Value, Element]
     stored: set[Value] = field(default_factory=set)
-    changed: bool = False
+    has_renamed: bool = False
+    inserted: set[Node] = field(default_factory=set)
 
-    def graph(self, graph: Graph, *, is_body: bool) -> bool:
-        """Rewrite one graph; True if it or one before it has changed."""
+    def graph(self, graph: Graph, *, is_body: bool) -> None:
+        """Rewrite one graph."""
         for node in graph.nodes:
             for body in node.bodies.values():
                 self.graph(body.graph, is_body=True)
@@ -69,7 +73,6 @@ class _Rewriting:
             else:
                 self._name_f32(node)
         self._connect(graph, is_body)
-        return self.changed
 
     def _keeps_type(self, node: Node, is_body: bool) -> bool:
         if node.type == "ConvertPromoteTypes":
@@ -88,7 +91,7 @@ class _Rewriting:
             named = values.get(attribute.parameter)
             if isinstance(named, Element) and named in HALVES:
                 node.attributes[attribute.name] = F32.name
-                self.changed = True
+                self.has_renamed = True
 
     def _connect(self, graph: Graph, is_body: bool) -> None:
         """Put a Convert between what is f16 and what is f32."""
@@ -101,7 +104,7 @@ class _Rewriting:
                     continue
                 if (source in self.stored) is not (node.type in _STATES):
                     port.source = converts.get(source, self.halves[source] if node.type in _STATES else F32)
-        self.changed |= converts.insert()
+        self.inserted |= converts.insert()
 
 
 class _Converts:
@@ -124,10 +127,10 @@ class _Converts:
             self._made[source, element] = node
         return node.outputs[0]
 
-    def insert(self) -> bool:
-        """Insert each after the layer whose value it converts; True if there are any."""
+    def insert(self) -> set[Node]:
+        """Insert each after the layer whose value it converts, and return them."""
         after: dict[Node, list[Node]] = {}
         for (source, _), node in self._made.items():
             after.setdefault(source.node, []).append(node)
         self._graph.nodes = [each for node in self._graph.nodes for each in (node, *after.get(node, ()))]
-        return bool(after)
+        return set(self._made.values())

@@ -14,6 +14,7 @@ from irexec.cli import render
 from irexec.cli.image_options import image_from, image_options
 from irexec.cli.limit_options import max_memory_option
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
@@ -58,6 +59,7 @@ _FAILURES_SHOWN = 20
 @click.option(
     "--weights", type=click.Choice(["auto", "packed", "unpacked"]), default="auto", show_default=True, help="As for irexec infer."
 )
+@precision_option()
 @max_memory_option("How much memory each process may hold, such as 2G; default: all that is left.")
 @click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON for each part that is done, and one in the end.")
 def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...], as_json: bool, **options: Any) -> int:
@@ -78,7 +80,7 @@ def batch(model: str, sources: tuple[str, ...], shapes: tuple[ShapeOptions, ...]
     if not options["topk"]:
         refuse_without("topk", "labels", "class_axis")
     labels = options.pop("labels")
-    names = ("bin", "rebatch", "tensors", "weights", "max_memory", "mmap")
+    names = ("bin", "rebatch", "tensors", "weights", "precision", "max_memory", "mmap")
     predictor = PredictorOptions(shapes=shapes_by_input(shapes, "--shape"), **{name: options.pop(name) for name in names})
     job = Job(
         model=model,

@@ -12,9 +12,11 @@ from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option
 from irexec.cli.measuring_options import measuring_options
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.messages import counted
+from irexec.runtime.precision import Precision
 from irexec.tools.bench import OTHERS, BenchOptions, BenchReport, EngineResult
 from irexec.tools.bench import bench as measure
 from irexec.tools.input_sources import parse_input_source
@@ -34,13 +36,14 @@ _LINES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 @click.command()
 @click.argument("model", type=FilePath())
 @measuring_options(50, runs="How many runs of each engine are measured.", threads="How many threads each engine uses; default: its own.")
+@precision_option("Of irexec: ")
 @max_memory_option("Refuse tensors that would make irexec's process hold more memory than this, such as 2G; default: all that is left.")
 @click.option("--against", multiple=True, type=click.Choice(OTHERS), help="Measure this runtime too, if it is installed; may be repeated.")
 @click.option("--onnx", type=FilePath(), help="The ONNX model for --against onnxruntime; default: MODEL with the suffix .onnx.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of a table.")
 def bench(
     model: str, inputs: tuple[str, ...], weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None,
-    max_memory: int | None, against: tuple[str, ...], onnx: str | None, as_json: bool,
+    precision: Precision, max_memory: int | None, against: tuple[str, ...], onnx: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure how fast MODEL (an .xml or .onnx) runs: latency, throughput, load and compile time, and peak memory.
 
@@ -50,15 +53,15 @@ def bench(
     irexec bench model.xml --shape "x[8,3,224,224]" --runs 200
 
     Each engine has a process of its own. They run in turns, a few runs at a time, so that what else the machine does falls on
-    all of them. OpenVINO computes in f32 as irexec does.
+    all of them. OpenVINO computes in f32.
     """
     others = tuple(dict.fromkeys(against))
     if onnx is not None and "onnxruntime" not in others:
         raise click.UsageError("--onnx is for --against onnxruntime, which is not given")
     sources = [parse_input_source(text) for text in inputs]
     options = BenchOptions(
-        weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, max_memory=max_memory,
-        runs=runs, against=others, onnx=onnx,
+        weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, precision=precision,
+        max_memory=max_memory, runs=runs, against=others, onnx=onnx,
     )  # fmt: skip
     with progress_bar(f"measuring {model}", runs * (1 + len(others))) as advance:
         report = measure(model, sources, options, render.note_line, advance)

@@ -12,6 +12,7 @@ import click
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.messages import counted, listed
@@ -76,6 +77,7 @@ def _runtime_option(side: str) -> Callable[[Any], Any]:
 @click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
 @click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
 @click.option("--b-bin", "b_weights", type=FilePath(), help="The weights of B; default: the .bin of the same name beside it.")
+@precision_option("Of irexec: ", default="as the other runtime does, or f32")
 @threads_option("How many threads each runtime uses; default: its own.")
 @max_memory_option()
 @timeout_option("Stop a run that takes longer; exit code 124.")

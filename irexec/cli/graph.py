@@ -8,16 +8,18 @@ from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, timeout_option
 from irexec.cli.measuring_options import measuring_options
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
 from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
+from irexec.runtime.precision import Precision
 from irexec.tools.graph.create import GraphOptions, create
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.graph.files import FORMATS, Format, GraphFile, check_format, check_graph_file, format_of, rendered, write_graph
 from irexec.tools.input_sources import files_read, parse_input_source
 
-_FOR_PROFILE = ("inputs", "seed", "runs", "threads", "max_memory", "timeout", "no_optimize")
+_FOR_PROFILE = ("inputs", "seed", "runs", "threads", "precision", "max_memory", "timeout", "no_optimize")
 _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 
 
@@ -37,6 +39,7 @@ _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 @click.option("--scale", type=click.FloatRange(0.01, 10), default=1.0, show_default=True, help="For .png: its size.")
 @measuring_options(5, runs="For --profile: how many runs are measured.", threads="For --profile: how many threads work on a step.")
 @no_mmap
+@precision_option("For --profile: ")
 @max_memory_option()
 @timeout_option("For --profile: stop after this time in all runs together; exit code 124.")
 @click.option(
@@ -46,8 +49,8 @@ _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 def graph(
     model: str, output: str | None, form: Format | None, around: tuple[str, ...], hops: int, from_: tuple[str, ...], to: tuple[str, ...],
     bodies: bool, cluster: bool, findings: bool, times: bool, no_statistics: bool, scale: float, inputs: tuple[str, ...],
-    weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None, max_memory: int | None,
-    timeout: float | None, no_optimize: bool, as_json: bool,
+    weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int, threads: int | None, precision: Precision,
+    max_memory: int | None, timeout: float | None, no_optimize: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Draw MODEL (an .xml or .onnx) as an image, as a page to search in, or as text.
 
@@ -79,8 +82,9 @@ def graph(
     else:
         check_graph_file(output, files_read(model, weights, sources))
     options = GraphOptions(
-        weights=weights, mmap=mmap, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, max_memory=max_memory,
-        timeout=timeout, optimize=not no_optimize, runs=runs, around=around, hops=hops, from_=from_, to=to, bodies=bodies, cluster=cluster,
+        weights=weights, mmap=mmap, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, precision=precision,
+        max_memory=max_memory, timeout=timeout, optimize=not no_optimize, runs=runs,
+        around=around, hops=hops, from_=from_, to=to, bodies=bodies, cluster=cluster,
         statistics=format == "html" and not no_statistics, findings=findings, times=times,
     )  # fmt: skip
     with render.progress(f"drawing {model}"):

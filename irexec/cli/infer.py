@@ -14,6 +14,7 @@ from irexec.cli.inspect_views import histogram_document
 from irexec.cli.inspect_views import show_histograms as show_histograms_below
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
@@ -83,6 +84,7 @@ _NAMES_SHOWN = 10
     show_default=True,
     help="Decompress 4-bit and 8-bit weights on every run (packed), once (unpacked, faster), or as memory allows.",
 )
+@precision_option()
 @max_memory_option()
 @timeout_option("Stop the run after this time, between two layers or two iterations of a loop; exit code 124.")
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels.")

@@ -12,17 +12,19 @@ from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, timeout_option
 from irexec.cli.measuring_options import measuring_options
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import ShapeOptions, shapes_by_input
 from irexec.cli.usage import is_given
 from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
+from irexec.runtime.precision import Precision
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, cost_line, table, totals
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.profile import ProfileOptions, StaticProfile, static_profile
 from irexec.tools.profile import profile as measure
 
-_FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "no_optimize", "trace", "max_memory", "timeout")
+_FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "precision", "no_optimize", "trace", "max_memory", "timeout")
 
 
 @click.command()
@@ -31,6 +33,7 @@ _FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "no_optimize", "tra
     20, runs="How many runs are measured.", threads="How many threads work on a step; default: as many as the process has cores."
 )
 @no_mmap
+@precision_option()
 @max_memory_option()
 @timeout_option("Stop after this time in all runs together, between two layers or two iterations of a loop; exit code 124.")
 @click.option("--no-optimize", is_flag=True, help="Run only the reference kernels, every layer as a step of its own.")
@@ -45,7 +48,7 @@ _FOR_RUNNING = ("inputs", "mmap", "seed", "runs", "threads", "no_optimize", "tra
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of tables.")
 def profile(
     model: str, inputs: tuple[str, ...], weights: str | None, mmap: bool, shapes: tuple[ShapeOptions, ...], seed: int, runs: int,
-    threads: int | None, max_memory: int | None, timeout: float | None, no_optimize: bool,
+    threads: int | None, precision: Precision, max_memory: int | None, timeout: float | None, no_optimize: bool,
     by: Grouping | None, sort: SortKey | None, trace: str | None, is_static: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run MODEL (an .xml or .onnx) several times and show the time and the cost of every step.
@@ -69,7 +72,7 @@ def profile(
         return
     sources = [parse_input_source(text) for text in inputs]
     options = ProfileOptions(
-        weights=weights, shapes=by_name, seed=seed, threads=threads, max_memory=max_memory,
+        weights=weights, shapes=by_name, seed=seed, threads=threads, precision=precision, max_memory=max_memory,
         optimize=not no_optimize, mmap=mmap, timeout=timeout, runs=runs, trace=trace,
     )  # fmt: skip
     with spinner_then_bar(f"running {model}", 1) as advance:

@@ -11,10 +11,12 @@ import click
 from irexec.cli import render
 from irexec.cli.limit_options import timeout_option
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
 from irexec.messages import counted
+from irexec.runtime.precision import Precision
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
@@ -23,6 +25,7 @@ from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
+from irexec.tools.runtimes import OWN, precision_beside
 
 _AGAINST = ("openvino", "onnxruntime", "onnx", "reference")
 _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
@@ -67,13 +70,14 @@ class Kinds(click.ParamType):
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
 @click.option("--keep-shapes", is_flag=True, help="Keep sizes that the model leaves open; by default they become those of the run.")
 @click.option("--resume", is_flag=True, help="Go on from where an interrupted reduction of the same -o was.")
+@precision_option("Of irexec: ", default="as the runtime of --against does, or f32")
 @timeout_option("Each check may take so long; what takes longer fails in a way of its own.  [default: 60]")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON instead of text.")
 def reduce(
     model: str, output: str, command: str | None, finding: str | None, release: str | None, against: str | None,
     trap: tuple[str, ...] | None, expect_text: str | None, rtol: float | None, atol: float | None, inputs: tuple[str, ...],
-    weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, timeout: float | None,
-    as_json: bool,
+    weights: str | None, shapes: tuple[ShapeOptions, ...], seed: int, keep_shapes: bool, resume: bool, precision: Precision | None,
+    timeout: float | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Reduce MODEL (an .xml or .onnx) to the smallest part that still fails, and write it with its inputs.
 
@@ -90,10 +94,11 @@ def reduce(
     """
     _check_usage()
     seconds = 60.0 if timeout is None else timeout
-    check = _check(command, finding, release, against, trap, expect_text, rtol, atol, seconds)
+    own = precision or precision_beside(against or OWN[0])
+    check = _check(command, finding, release, against, trap, expect_text, rtol, atol, own, seconds)
     options = ReduceOptions(
         output=output, weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, keep_shapes=keep_shapes, resume=resume,
-        timeout=seconds,
+        precision=own, timeout=seconds,
     )  # fmt: skip
     sources = [parse_input_source(text) for text in inputs]
     try:
@@ -140,17 +145,17 @@ def _check_usage() -> None:
 
 def _check(
     command: str | None, finding: str | None, release: str | None, against: str | None, trap: tuple[str, ...] | None,
-    expect_text: str | None, rtol: float | None, atol: float | None, timeout: float,
+    expect_text: str | None, rtol: float | None, atol: float | None, precision: Precision, timeout: float,
 ) -> Check:  # fmt: skip
     if command is not None:
         return CommandCheck(command, timeout, expect_text)
     if finding is not None:
         return FindingCheck(finding, release)
     if trap is not None:
-        return ValuesCheck(trap, timeout)
+        return ValuesCheck(trap, timeout, precision)
     from irexec.tools.reduce.checks.against import check_against
 
-    return check_against(against or "", rtol=rtol, atol=atol, timeout=timeout)
+    return check_against(against or "", rtol=rtol, atol=atol, precision=precision, timeout=timeout)
 
 
 def _document(model: str, report: Reduction) -> dict[str, Any]:

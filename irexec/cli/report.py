@@ -9,11 +9,13 @@ from irexec.analysis.text_table import amount
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
+from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import refuse_without
 from irexec.cli.weights_option import no_mmap
 from irexec.messages import counted
+from irexec.runtime.precision import Precision
 from irexec.tools.input_sources import parse_input_source
 from irexec.tools.report import ReportOptions, WrittenReport
 from irexec.tools.report import report as write_report
@@ -40,13 +42,14 @@ _SWITCH = click.Choice(["on", "off"])
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For --profile: for random inputs.")
 @click.option("--runs", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="For --profile: how many runs are measured.")
 @threads_option("For --profile: how many threads work on a step.")
+@precision_option("For --profile: ")
 @max_memory_option("For --profile: refuse tensors that take more memory than this, such as 2G; default: all that is left.")
 @timeout_option("For --profile: stop after this time in all runs together; the report then has no times.")
 @click.option("--json", "as_json", is_flag=True, help="Versioned JSON about what was written.")
 def report(
     model: str, output: str, title: str | None, weights_path: str | None, mmap: bool, weights: str, graph: str,
     shapes: tuple[ShapeOptions, ...], is_run: bool, inputs: tuple[str, ...], seed: int, runs: int, threads: int | None,
-    max_memory: int | None, timeout: float | None, as_json: bool,
+    precision: Precision, max_memory: int | None, timeout: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write one .html that says everything about MODEL: an .xml, an .onnx or an execution graph.
 
@@ -59,10 +62,10 @@ def report(
     its cost, element types, memory and the histograms of weights. A model with errors has a report too.
     """
     if not is_run:
-        refuse_without("profile", "inputs", "seed", "runs", "threads", "max_memory", "timeout")
+        refuse_without("profile", "inputs", "seed", "runs", "threads", "precision", "max_memory", "timeout")
     options = ReportOptions(
-        weights=weights_path, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, max_memory=max_memory,
-        mmap=mmap, timeout=timeout, title=title, has_weights=weights == "on", has_graph=graph == "on", is_run=is_run,
+        weights=weights_path, shapes=shapes_by_input(shapes, "--shape"), seed=seed, threads=threads, precision=precision,
+        max_memory=max_memory, mmap=mmap, timeout=timeout, title=title, has_weights=weights == "on", has_graph=graph == "on", is_run=is_run,
         inputs=tuple(map(parse_input_source, inputs)), runs=runs, made_by=f"irexec {irexec.__version__}",
     )  # fmt: skip
     written = write_report(model, output, options, notify=render.note_line, progress=progress_bar)

@@ -9,8 +9,10 @@ import click
 from irexec.backend.threads import thread_count
 from irexec.cli import render
 from irexec.cli.limit_options import max_memory_option, threads_option
+from irexec.cli.precision_option import precision_option
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.signals import leave_to_command
+from irexec.runtime.precision import Precision
 
 
 @click.command()
@@ -27,11 +29,12 @@ from irexec.cli.signals import leave_to_command
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="How many runs may be under way at once.")
 @threads_option("How many threads work on each run; default: those of the cores that a job has.")
 @click.option("--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request.")
+@precision_option()
 @max_memory_option()
 @click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the addresses are listened on.")
 def serve(
     models: tuple[str, ...], shapes: tuple[ShapeOptions, ...], host: str, port: int, grpc_port: int, no_grpc: bool, max_batch: int,
-    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, max_memory: int | None, as_json: bool,
+    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, precision: Precision, max_memory: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Answer requests to each MODEL (an .xml or .onnx) by the Open Inference Protocol (KServe V2), over HTTP and gRPC.
 
@@ -54,8 +57,9 @@ def serve(
         raise click.UsageError(f"--shape is for a single model, here are {len(paths)}")
     load_kserve()
     options = PredictorOptions(
-        shapes=shapes_by_input(shapes, "--shape"), threads=threads or max(1, thread_count() // jobs), max_memory=max_memory
-    )
+        shapes=shapes_by_input(shapes, "--shape"), threads=threads or max(1, thread_count() // jobs), precision=precision,
+        max_memory=max_memory,
+    )  # fmt: skip
     with render.progress("loading"):
         served = [ServedModel(name, path, options) for name, path in paths.items()]
     request = ServeOptions(

@@ -16,8 +16,8 @@ from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
 from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.profile import Profile, describe_profile, followed, measure
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
+from irexec.runtime.profile import Profile, describe_profile, followed, measure
 from irexec.runtime.program import Program
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.session import Session

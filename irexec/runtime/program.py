@@ -44,6 +44,8 @@ class Program:
         model: the copy. Where f16 is computed in f32 it says so.
         inputs, outputs: its Parameters and Results, in order.
         threads, optimize, precision, tolerant: as given, ``threads`` as a number.
+        inserted: the Converts that the copy has for arithmetic in f32.
+        runs_as_read: whether the copy has the element types of the model; that of version 10 may not either.
         inference: what is known of every value before a run.
         variables: the declared ones, by variable_id.
         arenas: the memory that runs take.
@@ -75,6 +77,8 @@ class Program:
         unpack = are_unpacked(weights, self.model, self.memory)
         self.arenas = Arenas(self.memory)
         self.inference = infer_shapes(self.model, tolerant=tolerant)
+        self.inserted: set[ir.Node] = set()
+        self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
         declared = self._compute_in_f32() if precision == "f32" else {}
         self.compilation = Compilation(self.memory, optimize=optimize, threads=self.threads, unpack=unpack, declared=declared)
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
@@ -89,14 +93,16 @@ class Program:
     def _compute_in_f32(self) -> dict[Value, Element]:
         """Compute f16 and bf16 in f32; the element types in which values are given that are computed in another one."""
         written = self.inference
-        if not compute_in_f32(self.model, written.facts):
+        inserted = compute_in_f32(self.model, written.facts)
+        if inserted is None:
             return {}
+        self.inserted = inserted
         self.inference = infer_shapes(self.model, tolerant=self.tolerant)
         self._copies |= {value: value for node in self.model.nodes for value in node.outputs}
-        return {
-            value: fact.element for value, fact in written.facts.items()
-            if fact.element is not None and fact.element is not self.inference[value].element
-        }  # fmt: skip
+        self.runs_as_read = False
+        values = [value for node in self.model.nodes for value in node.outputs if value in written.facts]
+        elements = {value: written.facts[value].element for value in values}
+        return {value: e for value, e in elements.items() if e is not None and e is not self.inference[value].element}
 
     def output(self, key: str | int) -> Port:
         """The output of a name or position; raises InputError if there is none."""

@@ -48,7 +48,8 @@ def watched_values(
     targets = tuple(map(compiled.program.own, values))
     memory = compiled.program.memory
     kernels = False if compiled.program.optimize is False else ()
-    compilation = Compilation(memory, optimize=kernels, threads=compiled.threads, unpack=False, observed=True)
+    declared = compiled.program.compilation.declared
+    compilation = Compilation(memory, optimize=kernels, threads=compiled.threads, unpack=False, declared=declared, observed=True)
     inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)

@@ -197,6 +197,7 @@ def infer(
         threads=options.threads,
         optimize=options.optimize,
         weights=options.compressed,
+        precision=options.precision,
         tolerant=True,
         max_memory=options.max_memory,
     )
@@ -264,11 +265,9 @@ def _warn(model: Model, compiled: CompiledModel, messages: Messages) -> None:
     Such are ports that declare what is not so, since shapes are inferred anyway, and layers on which nothing depends.
     """
     texts = [f"{error}; nothing that is asked for depends on it" for error in compiled.inference.failures.values()]
-    if model.version == compiled.model.version:
-        findings = port_findings(compiled.model, compiled.inference)
-    else:
-        # Compiling a model of version 10 changes the types of its inputs and outputs.
-        findings = port_findings(model, infer_shapes(model, tolerant=True))
+    # Compiling may change the element types of tensors.
+    inference = compiled.inference if compiled.program.runs_as_read else infer_shapes(model, tolerant=True)
+    findings = port_findings(compiled.model if compiled.program.runs_as_read else model, inference)
     texts += [f"{finding.at()}: {finding.message}" for finding in findings if finding.severity == "error"]
     for text in texts[:_WARNINGS_SHOWN]:
         messages.warning(text)
@@ -298,8 +297,9 @@ def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
 
 def _every_tensor(compiled: CompiledModel, *, with_inputs: bool = False) -> dict[str, Value]:
     """What a run computes: all but the outputs of Parameters, unless they are asked for, and of Constants."""
+    inserted = compiled.program.inserted
     others = {"Constant", "Result"} if with_inputs else {"Parameter", "Constant", "Result"}
-    nodes = (node for node in compiled.model.nodes if node.type not in others)
+    nodes = (node for node in compiled.model.nodes if node.type not in others and node not in inserted)
     return unique_names([value for node in nodes for value in node.outputs])
 
 

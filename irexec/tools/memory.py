@@ -20,6 +20,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted, listed
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.liveness import LiveTensor, liveness
 
 
@@ -107,13 +108,19 @@ class MemoryReport:
 
 
 def memory(
-    model: Model, *, threads: int | None = None, max_memory: int | None = None, compiled: bool = True, inference: Inference | None = None
+    model: Model,
+    *,
+    threads: int | None = None,
+    precision: Precision = DEFAULT_PRECISION,
+    max_memory: int | None = None,
+    compiled: bool = True,
+    inference: Inference | None = None,
 ) -> MemoryReport:
     """When which tensors are alive, and what the compiled model holds; nothing is run.
 
     Args:
         model: any model; ``reshape`` says for which input shapes.
-        threads, max_memory: as for CompiledModel.
+        threads, precision, max_memory: as for CompiledModel.
         compiled: compile the model to see what it holds then, which packs its weights.
         inference: what is known of its values; inferred without.
 
@@ -127,7 +134,7 @@ def memory(
     node = live.order[at] if at is not None else None
     tensors = live.every_tensor()
     alive = sorted(live.alive(at), key=lambda tensor: -(tensor.bytes or 0)) if at is not None else []
-    planned, reason = _planned(model, threads, max_memory) if compiled else (None, "it was not compiled")
+    planned, reason = _planned(model, threads, precision, max_memory) if compiled else (None, "it was not compiled")
     return MemoryReport(
         name=model.name,
         peak=live.curve[at] if at is not None else 0,
@@ -155,9 +162,9 @@ def _bytes(values: Iterable[Value | None], facts: dict[Value, Fact]) -> int | No
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _planned(model: Model, threads: int | None, max_memory: int | None) -> tuple[PlannedMemory | None, str]:
+def _planned(model: Model, threads: int | None, precision: Precision, max_memory: int | None) -> tuple[PlannedMemory | None, str]:
     try:
-        return planned_memory(CompiledModel(model, threads=threads, max_memory=max_memory).plan), ""
+        return planned_memory(CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan), ""
     except IrexecError as error:
         return None, str(error)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from irexec.compile.plan_report import PlanReport
 from irexec.ir.dims import PartialShape
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.shapes import read_with_shapes, reshape
 
 
@@ -16,6 +17,7 @@ def plan(
     shapes: Mapping[str | None, PartialShape] | None = None,
     threads: int | None = None,
     *,
+    precision: Precision = DEFAULT_PRECISION,
     mmap: bool = True,
     max_memory: int | None = None,
 ) -> PlanReport:
@@ -26,7 +28,7 @@ def plan(
         weights: the .bin; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input. Where they leave a size open, it is the plan for inputs of
             any shape.
-        threads, max_memory: as for CompiledModel.
+        threads, precision, max_memory: as for CompiledModel.
         mmap: as for read_model.
 
     Raises:
@@ -35,4 +37,4 @@ def plan(
     """
     model = read_with_shapes(path, weights, shapes or {}, mmap=mmap)
     reshape(model, shapes or {})
-    return CompiledModel(model, threads=threads, max_memory=max_memory).plan
+    return CompiledModel(model, threads=threads, precision=precision, max_memory=max_memory).plan

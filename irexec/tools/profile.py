@@ -89,7 +89,9 @@ def profile(
     if options.trace is not None:
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
-    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
+    compiled = CompiledModel(
+        model, threads=options.threads, optimize=options.optimize, precision=options.precision, max_memory=options.max_memory
+    )
     inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)
     if options.trace is not None:

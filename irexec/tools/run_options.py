@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.shapes import Shapes
 
 
@@ -15,6 +16,7 @@ class RunOptions:
         weights: the .bin; None is the file of the model's name.
         shapes: new shapes of inputs by name; None is the only input.
         seed: for random inputs.
+        precision: how irexec computes f16 and bf16; see compile_model.
         threads: how many threads work on a step; None is the default of what runs the model.
         max_memory: bytes that the process which runs it may hold; None for all that is left.
     """
@@ -22,6 +24,7 @@ class RunOptions:
     weights: str | None = None
     shapes: Shapes | None = None
     seed: int = 0
+    precision: Precision = DEFAULT_PRECISION
     threads: int | None = None
     max_memory: int | None = None
 

@@ -11,6 +11,7 @@ from irexec.errors import InputError
 from irexec.ir.graph import Model, Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.run_progress import RunProgress
 from irexec.runtime.watched import watched_values
 from irexec.tools.ranges import Ranges, check_ranges_file, read_ranges, write_ranges
@@ -48,6 +49,7 @@ def trap(
     ignore: Collection[str] = (),
     ranges: str | None = None,
     margin: float = MARGIN,
+    precision: Precision = DEFAULT_PRECISION,
     threads: int | None = None,
     timeout: float | None = None,
 ) -> TrapReport:
@@ -60,7 +62,8 @@ def trap(
         ignore: see TrapOptions.
         ranges: a file that ``record_ranges`` or ``infer --record-range`` wrote; the kind "range" goes without saying then.
         margin: see TrapOptions.
-        threads, timeout: as for compile_model and a run.
+        precision, threads, timeout: as for compile_model and a run. Arithmetic of f16 in f32 does not overflow where f16 does: "f16" finds
+            what would.
 
     Raises:
         InputError: an argument is wrong.
@@ -73,26 +76,28 @@ def trap(
         raise InputError(f"kinds is {tuple(kinds)!r}, expected some of {', '.join(KINDS)}")
     if "range" in wanted and ranges is None:
         raise InputError("the kind 'range' needs a file of ranges")
-    compiled = CompiledModel(model, threads=threads, tolerant=True)
+    compiled = CompiledModel(model, precision=precision, threads=threads, tolerant=True)
     options = TrapOptions(kinds=wanted, ranges=ranges, margin=margin, ignore=tuple(ignore))
     return run_with_trap(compiled, inputs, _results(compiled), options, timeout=timeout)[0]
 
 
-def record_ranges(model: Model, runs: Sequence[Inputs], path: str, *, threads: int | None = None) -> Ranges:
+def record_ranges(
+    model: Model, runs: Sequence[Inputs], path: str, *, precision: Precision = DEFAULT_PRECISION, threads: int | None = None
+) -> Ranges:
     """Record the range of every tensor over several runs, and add them to those in a file, which need not exist.
 
     Args:
         model: any model.
         runs: the inputs of each run.
         path: the .json.
-        threads: as for compile_model.
+        precision, threads: as for compile_model.
 
     Raises:
         InputError: the file is not one of ranges, or inputs are wrong.
         ModelError, NodeError, UnsupportedError: the model cannot be run, or the file not written.
     """
     ranges = check_ranges_file(path, {})
-    compiled = CompiledModel(model, threads=threads, tolerant=True)
+    compiled = CompiledModel(model, precision=precision, threads=threads, tolerant=True)
     for inputs in runs:
         _run(compiled, inputs, _results(compiled), TrapWatcher(compiled, (), record=ranges))
         ranges.runs += 1

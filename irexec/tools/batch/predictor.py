@@ -16,6 +16,7 @@ from irexec.ir.dims import shape_text
 from irexec.ir.find import find_value
 from irexec.ir.graph import Graph, Value
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.runtime.weights import WeightsMode
 from irexec.tools.batch.batching import Batching, batching_of, rebatch
 from irexec.tools.shapes import Shapes, read_with_shapes, reshape
@@ -34,7 +35,7 @@ class PredictorOptions:
         rebatch: let axis 0 of every input have any size.
         tensors: the tensors to give; the Results if empty.
         threads: how many threads work on a step. One, since it is processes that share the items.
-        weights, max_memory, mmap: as for compile_model.
+        weights, precision, max_memory, mmap: as for compile_model.
     """
 
     bin: str | None = None
@@ -43,6 +44,7 @@ class PredictorOptions:
     tensors: tuple[str, ...] = ()
     threads: int | None = 1
     weights: WeightsMode = "auto"
+    precision: Precision = DEFAULT_PRECISION
     max_memory: int | None = None
     mmap: bool = True
 
@@ -183,8 +185,9 @@ class _Loaded:
         self.described = model
         self._values = list(model.results.values())
         self._compiled = CompiledModel(
-            model.model, threads=options.threads, weights=options.weights, tolerant=True, max_memory=options.max_memory
-        )
+            model.model, threads=options.threads, weights=options.weights, precision=options.precision, tolerant=True,
+            max_memory=options.max_memory,
+        )  # fmt: skip
         self._compiled.require(self._values)
         self._has_state = bool(self._compiled.variables) or any(node.type == "Assign" for node in model.model.nodes)
 

@@ -79,7 +79,10 @@ class Isolated:
     def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
         made = _Apart(batch, arrays, self)
         options = self._options
-        with open_runtime(runtime, made.model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout) as opened:
+        with open_runtime(
+            runtime, made.model, threads=options.threads, precision=options.own_precision, max_memory=options.max_memory,
+            timeout=options.timeout,
+        ) as opened:  # fmt: skip
             ports = opened.inputs
             bound = bind_inputs(ports, dict(zip((port.name for port in ports), made.arrays, strict=True)), allow_cast=True)
             feeds = {port.name: array for port, array in zip(ports, bound, strict=True)}

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from irexec.analysis.f32_arithmetic import HALVES
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, ModelSide
 from irexec.tools.compare.tolerances import Tolerances
+
+
+def _computes_in_f16(side: AnySide) -> bool:
+    """Whether a layer of a model declares a result of f16 or bf16 that is computed."""
+    nodes = (node for node in side.order if node.type not in ("Parameter", "Constant", "Result")) if isinstance(side, ModelSide) else ()
+    return any(value.fact is not None and value.fact.element in HALVES for node in nodes for value in node.outputs)
 
 
 def notes_on(
@@ -19,6 +26,8 @@ def notes_on(
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
         yield f"to observe tensors changes what {names} fuses; results are compared without observation too"
+    if others and options.precision is None and any(_computes_in_f16(side) for side in (a, b)):
+        yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
     if tolerances.quantised:
         yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
     observed = {found.value: found.row.agreement.agrees for found in rows.found}

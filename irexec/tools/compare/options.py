@@ -7,7 +7,9 @@ from typing import Literal
 
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
+from irexec.runtime.precision import Precision
 from irexec.tools.agreement import THRESHOLDS, Metric
+from irexec.tools.runtimes import OWN, precision_beside
 from irexec.tools.shapes import Shapes
 
 Side = Literal["A", "B"]
@@ -27,6 +29,7 @@ class CompareOptions:
         maps: names of tensors of A and B that are the same, whatever else speaks against it.
         inputs_of: the side whose tensors are the inputs of the same name of the other, which is a part of it.
         isolate: run each layer of B alone, with the tensors of A as inputs.
+        precision: how irexec computes f16 and bf16; None is as the other runtime does.
         threads, max_memory, timeout: as for open_runtime.
         strict: tensors that were paired by structure count even if what is computed from them agrees.
     """
@@ -45,6 +48,7 @@ class CompareOptions:
     maps: tuple[tuple[str, str], ...] = ()
     inputs_of: Side | None = None
     isolate: bool = False
+    precision: Precision | None = None
     threads: int | None = None
     max_memory: int | None = None
     timeout: float | None = None
@@ -58,6 +62,12 @@ class CompareOptions:
             raise InputError(f"rtol and atol are for the metric max; the metric {metric} has a threshold")
         if self.runs is not None and self.runs < 1:
             raise InputError(f"runs is {self.runs}, expected at least 1")
+
+    @property
+    def own_precision(self) -> Precision:
+        """How irexec computes f16 and bf16."""
+        other = next((name for name in (self.a_runtime, self.b_runtime) if name not in OWN), self.b_runtime)
+        return self.precision or precision_beside(other)
 
     def said(self) -> str:
         """The shapes, for messages."""

@@ -192,7 +192,9 @@ class _Comparing:
     def opened(self, name: str, model: Model) -> Runtime:
         """A model in a runtime, with what the user gives it."""
         options = self.options
-        return open_runtime(name, model, threads=options.threads, max_memory=options.max_memory, timeout=options.timeout)
+        return open_runtime(
+            name, model, threads=options.threads, precision=options.own_precision, max_memory=options.max_memory, timeout=options.timeout
+        )
 
     @property
     def seeded(self) -> bool:

@@ -16,6 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.input_sources import generated_array
 
 _DETERMINING = 1024
@@ -35,6 +36,7 @@ class Recording:
         seed: of random values where nothing is recorded.
         keep_shapes: whether what is cut keeps sizes that are not known before a run.
         timeout: seconds of a run.
+        precision: how irexec computes f16 and bf16.
         reference: what another runtime gives for some of the values. Only these, and what is constant, are cut then: after a fault
             the values of irexec are wrong.
         holds_all: whether all values of the run fit into memory; otherwise a run is made for those that a part needs.
@@ -46,6 +48,7 @@ class Recording:
     seed: int = 0
     keep_shapes: bool = False
     timeout: float | None = None
+    precision: Precision = DEFAULT_PRECISION
     reference: Mapping[Value, np.ndarray] = field(default_factory=dict)
     holds_all: bool = True
     _held: dict[Value, np.ndarray] = field(default_factory=dict)
@@ -61,13 +64,14 @@ class Recording:
         seed: int = 0,
         keep_shapes: bool = False,
         timeout: float | None = None,
+        precision: Precision = DEFAULT_PRECISION,
         reference: Mapping[Value, np.ndarray] | None = None,
     ) -> Recording:
         """Run the model; all that it computes is kept if that takes at most a quarter of the memory that is left."""
         inference = infer_shapes(model, tolerant=True)
         values = [value for node in model.nodes if node.type not in ("Parameter", "Constant", "Result") for value in node.outputs]
         fits = sum(inference.facts[value].known_nbytes for value in values) <= MemoryLimit().left() // 4
-        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, reference or {}, fits)
+        recording = Recording(model, inputs, inference, seed, keep_shapes, timeout, precision, reference or {}, fits)
         recording._held.update(recording.reference)
         recording._absent.update(inference.blocked(model))
         recording._absent.update(topological(model)[1])
@@ -186,7 +190,7 @@ class Recording:
         self._absent.update(value.node for value in values if value not in self._held)
 
     def _run(self, values: list[Value]) -> list[np.ndarray]:
-        compiled = CompiledModel(self.model, tolerant=True)
+        compiled = CompiledModel(self.model, precision=self.precision, tolerant=True)
         arrays = {compiled.inputs[i].name: self.inputs[node] for i, node in enumerate(self.model.parameters)}
         return compiled.values(arrays, values, timeout=self.timeout)
 

@@ -242,7 +242,9 @@ def _taken_apart(
             a: b for node, copied in zip(model.nodes, fixed.nodes, strict=True) for a, b in zip(node.outputs, copied.outputs, strict=True)
         }
         known = {copies[value]: array for value, array in reference.items()}
-        recording = Recording.of(fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout, reference=known)
+        recording = Recording.of(
+            fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout, precision=options.precision, reference=known
+        )
         whole = Whole.of(recording)
         if trials(whole, whole.everything):
             only_so = keep and not options.keep_shapes

@@ -161,7 +161,9 @@ def _contents(model: Model, before: list[Finding], options: ReportOptions, notif
 
 
 def _run(model: Model, options: ReportOptions, notify: Notify) -> tuple[Profile, PlannedMemory]:
-    compiled = CompiledModel(model, threads=options.threads, optimize=options.optimize, max_memory=options.max_memory)
+    compiled = CompiledModel(
+        model, threads=options.threads, optimize=options.optimize, precision=options.precision, max_memory=options.max_memory
+    )
     inputs = sample_inputs(options.inputs, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
     profile = compiled.profile(inputs, options.runs, timeout=options.timeout)
     return profile, planned_memory(compiled.plan_for({name: array.shape for name, array in inputs.items()}))

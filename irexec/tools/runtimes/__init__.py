@@ -6,15 +6,19 @@ import importlib.util
 
 from irexec.analysis.model import Model
 from irexec.errors import InputError, UnsupportedError
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.runtimes.process import Worker
 from irexec.tools.runtimes.runtime import Arrays, Runtime
 
 RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
 """The names of the runtimes; "reference" is irexec with its reference kernels, "onnx" the reference evaluator of the package onnx."""
 
+OWN = ("irexec", "reference")
+"""Those that are irexec."""
+
 _PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
 
-__all__ = ["RUNTIMES", "Arrays", "Runtime", "Worker", "open_runtime", "require_runtime"]
+__all__ = ["OWN", "RUNTIMES", "Arrays", "Runtime", "Worker", "open_runtime", "precision_beside", "require_runtime"]
 
 
 def require_runtime(name: str) -> None:
@@ -31,11 +35,20 @@ def require_runtime(name: str) -> None:
         raise UnsupportedError(f"the runtime {name} needs the package {package} (pip install {package}), which is not installed")
 
 
+def precision_beside(name: str) -> Precision:
+    """How irexec is to compute f16 and bf16 beside a runtime, so that both compute alike.
+
+    OpenVINO's CPU plugin and ONNX Runtime 1.31 compute them in f32, the reference evaluator of onnx as they are written.
+    """
+    return DEFAULT_PRECISION if name in OWN else "as-written" if name == "onnx" else "f32"
+
+
 def open_runtime(
     name: str,
     model: Model,
     *,
     threads: int | None = None,
+    precision: Precision = DEFAULT_PRECISION,
     max_memory: int | None = None,
     timeout: float | None = None,
     worker: Worker | None = None,
@@ -46,6 +59,7 @@ def open_runtime(
         name: of RUNTIMES.
         model: what it runs; the last two run the .onnx file that it came from.
         threads: how many threads it uses; its own default unless given.
+        precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
         timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx, which runs in
             this process.
@@ -57,10 +71,10 @@ def open_runtime(
         ModelError, NodeError: the model cannot be run.
     """
     require_runtime(name)
-    if name in ("irexec", "reference"):
+    if name in OWN:
         from irexec.tools.runtimes.own import OwnRuntime
 
-        return OwnRuntime(name, model, threads=threads, max_memory=max_memory, timeout=timeout)
+        return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
     if name == "openvino":
         from irexec.tools.runtimes.openvino import OpenVINORuntime
 

@@ -37,7 +37,9 @@ class ServedModel:
     def __init__(self, name: str, path: str, options: PredictorOptions) -> None:
         self.name, self.path = name, path
         found = described(path, options)
-        self._compiled = CompiledModel(found.model, threads=options.threads, weights=options.weights, max_memory=options.max_memory)
+        self._compiled = CompiledModel(
+            found.model, threads=options.threads, weights=options.weights, precision=options.precision, max_memory=options.max_memory
+        )
         variables = [node.name for node in found.model.nodes if node.type == "Assign"]
         if variables:
             raise InputError(f"{path}: has variables, such as that of layer {variables[0]!r}, whose state requests would share")

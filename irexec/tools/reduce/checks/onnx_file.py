@@ -10,10 +10,11 @@ from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import Precision, precision_argument
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.checks.runtime import difference
-from irexec.tools.runtimes import open_runtime, require_runtime
+from irexec.tools.runtimes import open_runtime, precision_beside, require_runtime
 
 RTOL, ATOL = 1e-4, 1e-5
 
@@ -26,21 +27,31 @@ class OnnxFileCheck(Check):
     Args:
         name: "onnxruntime", or "onnx" for the reference evaluator of the package onnx.
         rtol, atol: the tolerances; those of ``irexec infer --assert`` unless given.
+        precision: how irexec computes f16 and bf16; as the runtime does unless given.
         timeout: seconds that each runtime may take.
 
     Raises:
         UnsupportedError: the runtime is not installed.
     """
 
-    def __init__(self, name: str, *, rtol: float | None = None, atol: float | None = None, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        precision: Precision | None = None,
+        timeout: float | None = None,
+    ) -> None:
         require_runtime(name)
         self.name, self.timeout = name, timeout
+        self.precision: Precision = precision or precision_beside(name)
         self.rtol, self.atol = RTOL if rtol is None else rtol, ATOL if atol is None else atol
 
     @property
     def identity(self) -> Sequence[object]:
         """See Check."""
-        return ("against", self.name, self.rtol, self.atol)
+        return ("against", self.name, self.rtol, self.atol, self.precision)
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
         """See Check."""
@@ -60,7 +71,7 @@ class OnnxFileCheck(Check):
         if not candidate.expected:
             return None
         try:
-            results = CompiledModel(candidate.model).session().run(candidate.inputs, timeout=self.timeout)
+            results = CompiledModel(candidate.model, precision=self.precision).session().run(candidate.inputs, timeout=self.timeout)
         except (IrexecError, MemoryError):
             return None
         for port in candidate.model.outputs:
@@ -77,7 +88,7 @@ class OnnxFileCheck(Check):
         inputs = [] if files.inputs is None else ["-i", files.inputs]
         expected = [] if files.expected is None else ["--assert", files.expected]
         tolerances = [f"--{name}={value:g}" for name, value, usual in self._tolerances() if value != usual]
-        return ["irexec", "infer", files.model, *inputs, *expected, *tolerances]
+        return ["irexec", "infer", files.model, *inputs, *expected, *tolerances, *precision_argument(self.precision)]
 
     def _tolerances(self) -> tuple[tuple[str, float, float], ...]:
         return ("rtol", self.rtol, RTOL), ("atol", self.atol, ATOL)

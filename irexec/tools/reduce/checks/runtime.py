@@ -12,11 +12,12 @@ from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import Precision
 from irexec.tools.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
-from irexec.tools.runtimes import Worker, open_runtime, require_runtime
+from irexec.tools.runtimes import Worker, open_runtime, precision_beside, require_runtime
 
 
 class RuntimeCheck(Check):
@@ -25,22 +26,32 @@ class RuntimeCheck(Check):
     Args:
         name: "openvino", or "reference" for irexec's reference kernels.
         rtol, atol: the tolerances; those of ``irexec compare`` unless given.
+        precision: how irexec computes f16 and bf16; as the runtime does unless given.
         timeout: seconds that each runtime may take.
 
     Raises:
         UnsupportedError: the runtime is not installed.
     """
 
-    def __init__(self, name: str, *, rtol: float | None = None, atol: float | None = None, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        precision: Precision | None = None,
+        timeout: float | None = None,
+    ) -> None:
         require_runtime(name)
         self.name, self.rtol, self.atol, self.timeout = name, rtol, atol, timeout
+        self.precision: Precision = precision or precision_beside(name)
         self._is_first = True
         self._worker = Worker(name, timeout) if name == "openvino" else None
 
     @property
     def identity(self) -> Sequence[object]:
         """See Check."""
-        return ("against", self.name, self.rtol, self.atol)
+        return ("against", self.name, self.rtol, self.atol, self.precision)
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
@@ -73,7 +84,8 @@ class RuntimeCheck(Check):
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
         tolerances = [f"--{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None]
-        return ["irexec", "compare", files.model, "--b-runtime", self.name, *inputs, *tolerances]
+        precision = [f"--precision={self.precision}"] if self.precision != precision_beside(self.name) else []
+        return ["irexec", "compare", files.model, "--b-runtime", self.name, *inputs, *tolerances, *precision]
 
     def close(self) -> None:
         """See Check."""
@@ -83,7 +95,7 @@ class RuntimeCheck(Check):
     def _ours(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure | None:
         """What irexec gives for the values, or how it refuses the candidate; None where it takes too long."""
         try:
-            return CompiledModel(candidate.model).session().values(candidate.inputs, values, timeout=self.timeout)
+            return CompiledModel(candidate.model, precision=self.precision).session().values(candidate.inputs, values, timeout=self.timeout)
         except RunTimeoutError:
             return None
         except (IrexecError, MemoryError) as error:
@@ -92,7 +104,7 @@ class RuntimeCheck(Check):
 
     def _theirs(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure:
         try:
-            with open_runtime(self.name, candidate.model, timeout=self.timeout, worker=self._worker) as runtime:
+            with open_runtime(self.name, candidate.model, precision=self.precision, timeout=self.timeout, worker=self._worker) as runtime:
                 return runtime.run(candidate.inputs, values)
         except RunTimeoutError:
             return Failure("timeout", f"{self.name} takes longer than {self.timeout:g} s")

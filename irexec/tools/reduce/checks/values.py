@@ -8,6 +8,7 @@ import numpy as np
 
 from irexec.errors import IrexecError
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
@@ -21,16 +22,18 @@ class ValuesCheck(Check):
     Args:
         kinds: of KINDS.
         timeout: seconds of a run.
+        precision: how f16 and bf16 are computed.
     """
 
-    def __init__(self, kinds: Sequence[str], timeout: float | None = None) -> None:
+    def __init__(self, kinds: Sequence[str], timeout: float | None = None, precision: Precision = DEFAULT_PRECISION) -> None:
         self.kinds, self.timeout = tuple(kind for kind in KINDS if kind in kinds), timeout
+        self.precision: Precision = precision
         self._of_inputs: frozenset[str] | None = None
 
     @property
     def identity(self) -> Sequence[object]:
         """See Check."""
-        return ("values", *self.kinds)
+        return ("values", *self.kinds, self.precision)
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
@@ -41,7 +44,7 @@ class ValuesCheck(Check):
         if given - self._of_inputs:
             return None
         try:
-            compiled = CompiledModel(candidate.model)
+            compiled = CompiledModel(candidate.model, precision=self.precision)
             results = compiled.session().run(candidate.inputs, timeout=self.timeout)
         except (IrexecError, MemoryError):
             return None
@@ -54,7 +57,7 @@ class ValuesCheck(Check):
     def command(self, files: Files) -> list[str]:
         """See Check."""
         inputs = [] if files.inputs is None else ["-i", files.inputs]
-        return ["irexec", "infer", files.model, *inputs, "--trap", ",".join(self.kinds)]
+        return ["irexec", "infer", files.model, *inputs, "--trap", ",".join(self.kinds), *precision_argument(self.precision)]
 
 
 def _count(array: np.ndarray, kind: str) -> int:
