@@ -22,6 +22,7 @@ from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.schema.registry import resolve
 
 HALVES = (F16, BF16)
+_NAMES = tuple(element.name for element in HALVES)
 _STATES = ("ReadValue", "Assign")
 _ANY_TYPE = ("Convert", "ShapeOf", "Result")
 """What may read f16 where all else reads f32."""
@@ -89,7 +90,7 @@ class _Rewriting:
         values = typed_attributes(node, definition).values
         for attribute in definition.attributes:
             named = values.get(attribute.parameter)
-            if isinstance(named, Element) and named in HALVES:
+            if named in HALVES if isinstance(named, Element) else attribute.choices and named in _NAMES:
                 node.attributes[attribute.name] = F32.name
                 self.has_renamed = True
 

@@ -21,7 +21,7 @@ CONVERT = """<net name="n" version="{version}"><layers>
 
 # The Parameter's type, the Result's type, the input; the output.
 TYPES = [
-    ("f16", "f16", np.float32([1, -2.5, 1e-3, np.nan]), np.float32([1, -2.5, np.float16(1e-3), np.nan])),
+    ("f16", "f16", np.float32([1, -2.5, 1e-3, np.nan]), np.float32([1, -2.5, 1e-3, np.nan])),
     ("f32", "f16", np.float32([1, 2, 3, np.nan]), np.float32([1, 2, 3, np.nan])),
     ("i64", "i64", np.int64([1, -2, 2**31 + 5, -(2**40)]), np.int32([1, -2, -2147483643, 0])),
     ("u64", "u64", np.uint64([1, 2, 2**31 + 5, 2**63 + 7]), np.int32([1, 2, -2147483643, 7])),
@@ -45,6 +45,13 @@ def test_types_of_inputs_and_results(given: str, result: str, array: np.ndarray,
     got = compiled([array])[0]
     assert got.dtype == expected.dtype
     np.testing.assert_array_equal(got, expected)
+
+
+def test_inputs_of_f16_are_rounded_only_as_written() -> None:
+    model = irexec.Model.of(io.read_text(CONVERT.format("f16", "f16", version=10)))
+    array = np.float32([1 / 3, 1e-3, 1, 2])
+    np.testing.assert_array_equal(irexec.compile_model(model)([array])[0], array)
+    np.testing.assert_array_equal(irexec.compile_model(model, precision="as-written")([array])[0], array.astype(np.float16))
 
 
 @pytest.mark.parametrize("name", ["x", "t", "u"])

@@ -14,11 +14,13 @@ import irexec
 from irexec import io
 from irexec.analysis.builder import Builder
 from irexec.analysis.evaluate import as_tuple, rounded, with_values
+from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.model import Model
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import Precision
 from tests.support.cases import Case, Refusal, Row
 from tests.support.passes import ALONE
 
@@ -270,14 +272,23 @@ def law_6_runs(row: Case, expected: Arrays) -> None:
         # What the caller asks of NumPy for overflows, NaN and infinities is for the caller's own arithmetic.
         with np.errstate(all="raise"):
             assert [finding for finding in irexec.validate(Model.of(read), weights=True) if finding.severity == "error"] == []
-        for optimize, threads in ((False, 1), (True, 1), (True, 2)):
+        for optimize, threads, precision in [*_OPTIONS, *(_OF_HALVES if _has_halves(row) else ())]:
             with np.errstate(all="raise"):
-                compiled = irexec.compile_model(read, optimize=optimize, threads=threads)
+                compiled = irexec.compile_model(read, optimize=optimize, threads=threads, precision=precision)
                 results = list(compiled(fed).values())
             assert_same(results, expected, row)
             for array, x in zip(fed, row.inputs, strict=False):
                 np.testing.assert_array_equal(array, x.array)
         assert row.type in _TYPE_BY_RANK or all(port.element is not None for port in compiled.outputs)
+
+
+_OPTIONS: tuple[tuple[bool, int, Precision], ...] = ((False, 1, "f32"), (True, 1, "f32"), (True, 2, "f32"))
+_OF_HALVES: tuple[tuple[bool, int, Precision], ...] = ((False, 1, "as-written"), (True, 2, "as-written"))
+
+
+def _has_halves(row: Case) -> bool:
+    """Whether a precision makes a difference to the row."""
+    return any(fact.element in HALVES for fact in (*exact_facts(row), *infer(row, exact_facts(row))))
 
 
 def _shape(shape: PartialShape) -> PartialShape:
