@@ -235,7 +235,7 @@ WEIGHTS_UNREADABLE = _code(
 WEIGHTS_BEYOND_F16 = _code(
     "IR406", "info", "weights beyond f16", "a constant has values that f16 cannot hold (found with --weights)",
     '<layer id="1" name="w" type="Const" version="opset1"/>',
-    "They become infinite where the model is compressed to f16 or runs on a device that computes in it: keep this constant in f32, or scale it.",
+    "They become infinite where the model is compressed to f16 or a device computes in it: keep the constant in f32, or scale it.",
 )
 
 BODY_PORT_MAP = _code(

@@ -17,6 +17,7 @@ from irexec.compile.steps import Place
 from irexec.errors import IrexecError
 from irexec.runtime import arenas
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import Precision
 from tests.graphs.agreement import Runs
 
 Feeds = Sequence[list[np.ndarray]]
@@ -30,12 +31,12 @@ class Refused:
 
 
 Outcome = Runs | Refused
-Way = Callable[[Model, Feeds], Outcome]
+Way = Callable[[Model, Feeds, Precision], Outcome]
 
 
-def reference(model: Model) -> CompiledModel:
+def reference(model: Model, precision: Precision = "as-written") -> CompiledModel:
     """The model for reference kernels alone."""
-    return CompiledModel(model, optimize=False, threads=1)
+    return CompiledModel(model, optimize=False, threads=1, precision=precision)
 
 
 def outcome(compiled: CompiledModel, feeds: Feeds) -> Outcome:
@@ -71,9 +72,9 @@ def poisoned() -> Iterator[None]:
 def threads(count: int) -> Way:
     """All passes and fast kernels, on so many threads; each run twice, the second time on memory of the first."""
 
-    def run(model: Model, feeds: Feeds) -> Outcome:
+    def run(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
         with poisoned():
-            compiled = CompiledModel(model, threads=count)
+            compiled = CompiledModel(model, threads=count, precision=precision)
             first = outcome(compiled, feeds)
             second = outcome(compiled, feeds)
         if not isinstance(first, Refused) and not isinstance(second, Refused) and not _same(first, second):
@@ -92,12 +93,12 @@ def some_passes(seed: int) -> Way:
     """Some of the passes."""
     rng = np.random.default_rng(seed)
     names = [one.name for one in PASSES if rng.random() < 0.5]
-    return lambda model, feeds: outcome(CompiledModel(model, threads=1, optimize=names), feeds)
+    return lambda model, feeds, precision: outcome(CompiledModel(model, threads=1, optimize=names, precision=precision), feeds)
 
 
-def observed(model: Model, feeds: Feeds) -> Outcome:
+def observed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
     """With a function called after every step, and further tensors asked for."""
-    compiled = CompiledModel(model, threads=1)
+    compiled = CompiledModel(model, threads=1, precision=precision)
     results = [node.inputs[0] for node in compiled.model.results]
     values = [*dict.fromkeys(value for value in results if value is not None)]
     others = [value for node in compiled.model.nodes for value in node.outputs if node.type != "Constant" and node.constant is None]
@@ -112,9 +113,9 @@ def observed(model: Model, feeds: Feeds) -> Outcome:
         return Refused(str(error))
 
 
-def on_layer(model: Model, feeds: Feeds) -> Outcome:
+def on_layer(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
     """With a function that reads the outputs of every step."""
-    compiled = CompiledModel(model, threads=2)
+    compiled = CompiledModel(model, threads=2, precision=precision)
     session = compiled.session()
 
     def look(step: Any) -> None:
@@ -128,15 +129,15 @@ def on_layer(model: Model, feeds: Feeds) -> Outcome:
         return Refused(str(error))
 
 
-def saved(model: Model, feeds: Feeds) -> Outcome:
+def saved(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
     """Written, read again with the weights mapped, and run."""
     irexec.save_model(model, "saved.xml")
-    return outcome(irexec.compile_model("saved.xml", threads=1, mmap=True), feeds)
+    return outcome(irexec.compile_model("saved.xml", threads=1, mmap=True, precision=precision), feeds)
 
 
-def packed(model: Model, feeds: Feeds) -> Outcome:
+def packed(model: Model, feeds: Feeds, precision: Precision) -> Outcome:
     """With compressed weights left packed."""
-    return outcome(CompiledModel(model, threads=1, weights="packed"), feeds)
+    return outcome(CompiledModel(model, threads=1, weights="packed", precision=precision), feeds)
 
 
 def ways(seed: int) -> dict[str, Way]:

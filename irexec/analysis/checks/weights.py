@@ -56,7 +56,9 @@ def _unused(size: int, ranges: list[tuple[int, int, Node]]) -> Iterator[Finding]
 
 
 def value_findings(model: Model, found: Sequence[Finding]) -> Iterator[Finding]:
-    """NaN, infinities and values beyond f16 in the weights; every constant that the .bin has, and of which no error is found yet, is read in blocks.
+    """NaN, infinities and values beyond f16 in the weights.
+
+    Every constant that the .bin has, and of which no error is found yet, is read in blocks.
 
     Before that, all bytes of the .bin are compared with what the .xml says of them, unless they are known to be others.
     """
