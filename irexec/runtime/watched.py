@@ -16,6 +16,7 @@ from irexec.runtime.execute import Watcher, run
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.run_progress import RunProgress, progress_observer
+from irexec.runtime.variables import State
 
 
 def watched_values(
@@ -55,4 +56,4 @@ def watched_values(
         planned = plan(compiled.model, inference, targets, compilation)
     with one_blas_thread():
         observer = None if progress is None else progress_observer(planned, progress)
-        return run(planned, arrays, {}, Arenas(memory), observer, RunLimits(memory, timeout), watcher)
+        return run(planned, arrays, State(compiled.program.variables), Arenas(memory), observer, RunLimits(memory, timeout), watcher)

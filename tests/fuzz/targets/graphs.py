@@ -19,7 +19,7 @@ from tests.graphs.agreement import differences
 from tests.graphs.making import make
 from tests.graphs.running import Outcome, Refused, outcome, reference, ways
 
-QUICK = 500
+QUICK = 300
 _INPUTS = "inputs.npz"
 
 
