@@ -10,6 +10,8 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.analysis.f32_arithmetic import compute_in_f32
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.compressed import CompressedSource
 from irexec.dtypes.elements import BF16, F16, F32, I4, I8, I64, NF4, U4, U8, Element
 from tests.support.passes import optimized
@@ -101,7 +103,16 @@ def test_kept(name: str, mode: Any, tokens: Any) -> None:
     # Decompressing gives the very values that the operations give.
     constant = next(node for node in model.nodes if node.type == "MatMul").inputs[1]
     assert constant is not None
-    np.testing.assert_array_equal(source.array(), irexec.compile_model(model, optimize=False).values([x], [constant])[0])
+    np.testing.assert_array_equal(
+        source.array(), irexec.compile_model(model, optimize=False, precision="as-written").values([x], [constant])[0]
+    )
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept_where_f16_is_computed_in_f32(name: str) -> None:
+    model = product(KEPT[name])
+    compute_in_f32(model, infer_shapes(model).facts)
+    assert len(compressed(model)) == 1
 
 
 LEFT = {

@@ -1,4 +1,4 @@
-"""What passes leave of a model, and whether it still computes the same."""
+"""What passes leave of a model as it is written, and whether it still computes the same."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def assert_agrees(
     Args:
         names: the passes that run; True for all.
     """
-    expected = irexec.compile_model(model, optimize=False)(feeds)
-    actual = CompiledModel(model, optimize=names, threads=threads)(feeds)
+    expected = irexec.compile_model(model, optimize=False, precision="as-written")(feeds)
+    actual = CompiledModel(model, optimize=names, threads=threads, precision="as-written")(feeds)
     for (name, e), a in zip(expected.items(), actual.values(), strict=True):
         assert (a.shape, a.dtype) == (e.shape, e.dtype), name
         if tolerance and e.dtype.kind == "f":
@@ -53,8 +53,8 @@ def assert_agrees(
 
 def assert_same_signs(model: irexec.Model, feeds: Sequence[np.ndarray], names: Collection[str]) -> None:
     """The passes change no sign, not even that of a zero; fast kernels may."""
-    expected = CompiledModel(model, optimize=())(feeds)
-    actual = CompiledModel(model, optimize=names)(feeds)
+    expected = CompiledModel(model, optimize=(), precision="as-written")(feeds)
+    actual = CompiledModel(model, optimize=names, precision="as-written")(feeds)
     for e, a in zip(expected.values(), actual.values(), strict=True):
         if e.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(e) & ~np.isnan(e))
