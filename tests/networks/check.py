@@ -89,7 +89,7 @@ def check(path: Path, threads: int, optimize: bool = True) -> tuple[Outcome, Cal
             for finding in irexec.validate(model)
             if finding.severity == "error"
         ]
-        ours = irexec.compile_model(model, threads=threads, optimize=optimize)
+        ours = irexec.compile_model(model, threads=threads, optimize=optimize, precision="as-written")
         theirs = oracle(path, threads)
         runs = feeds(path, ours.inputs)
         for i, inputs in enumerate(runs):
@@ -124,7 +124,7 @@ def milliseconds(run: Callable[[], object], budget: float = 2.0) -> float:
 def trace(path: Path, threads: int, failing: int, most: int = 5) -> None:
     """Print the first layers whose outputs differ in a run, with their error and what they are."""
     theirs = ov.Core().read_model(path)
-    ours = irexec.compile_model(irexec.read_model(path), threads=threads)
+    ours = irexec.compile_model(irexec.read_model(path), threads=threads, precision="as-written")
     by_name = {node.name: node for node in ours.model.nodes}
     pairs = []
     for op in theirs.get_ordered_ops():

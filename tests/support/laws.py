@@ -290,8 +290,8 @@ def _options(row: Case) -> Sequence[tuple[bool, int, Precision]]:
     """Whether to optimize, how many threads, and the precision: both where that makes a difference to the row."""
     if not any(fact.element in HALVES for fact in (*exact_facts(row), *infer(row, exact_facts(row)))):
         return _OPTIONS
-    # Random numbers of f32 are others than those of f16.
-    return _OF_HALVES if row.type == "RandomUniform" else (*_OPTIONS, *_OF_HALVES)
+    # Random numbers of f32 are others than those of f16, and FakeConvert rounds its steps to the type of the data.
+    return _OF_HALVES if row.type in ("RandomUniform", "FakeConvert") else (*_OPTIONS, *_OF_HALVES)
 
 
 def _shape(shape: PartialShape) -> PartialShape:
