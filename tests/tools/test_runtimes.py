@@ -9,6 +9,9 @@ import pytest
 
 from irexec import Builder, EngineError, InputError, Model, NodeError, RunTimeoutError, UnsupportedError, read_model
 from irexec.ir.find import find_value
+from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.reduce.checks.against import check_against
+from irexec.tools.reduce.checks.check import Files
 from irexec.tools.runtimes import RUNTIMES, Worker, open_runtime
 
 X = np.array([[1, -2, 3]], np.float32)
@@ -179,3 +182,30 @@ def test_a_layer_that_cannot_be_run_matters_only_to_what_depends_on_it() -> None
         assert runtime.run({"x": X}, [find_value(model, "good")])[0].tolist() == [[1, 0, 3]]
         with pytest.raises(NodeError, match="'bad'"):
             runtime.run({"x": X}, [find_value(model, "bad")])
+
+
+@pytest.mark.parametrize(("name", "precision"), [("openvino", "f32"), ("onnxruntime", "f32"), ("onnx", "as-written"), ("reference", "f32")])
+def test_irexec_computes_as_the_other_runtime(name: str, precision: str) -> None:
+    assert CompareOptions(b_runtime=name).own_precision == precision
+    assert CompareOptions(a_runtime=name).own_precision == precision
+    assert CompareOptions(b_runtime=name, precision="as-written").own_precision == "as-written"
+
+
+def _in_f16() -> Model:
+    builder = Builder("m")
+    x = builder.parameter("f16", (3,), "x")
+    large = builder.constant(np.float16(1000), "f16")
+    builder.result(builder.emit("Subtract", builder.emit("Add", x, large, name="sum"), large, name="y"))
+    return builder.model()
+
+
+def test_beside_openvino_f16_is_computed_in_f32() -> None:
+    pytest.importorskip("openvino")
+    inputs = {"x": np.float16([1 / 3, 0.1, 2])}
+    found = compare(_in_f16(), None, inputs, CompareOptions(b_runtime="openvino"))
+    assert found.agrees
+    assert "irexec computes f16 and bf16 in f32, as OpenVINO does; --precision as-written rounds every result" in found.notes
+    found = compare(_in_f16(), None, inputs, CompareOptions(b_runtime="openvino", precision="as-written"))
+    assert not found.agrees and not any("f16" in note for note in found.notes)
+    assert check_against("openvino").command(Files("m.xml", None))[-1] == "openvino"
+    assert check_against("openvino", precision="as-written").command(Files("m.xml", None))[-1] == "--precision=as-written"
