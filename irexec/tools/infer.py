@@ -207,9 +207,7 @@ def infer(
     memory = MemoryLimit(options.max_memory)
     inputs = input_arrays(sources, compiled.inputs, seed=options.seed, image=options.image, notify=messages.note, memory=memory)
     if options.save_inputs is not None:
-        write_results(
-            options.save_inputs, {port.name: a for port, a in zip(compiled.inputs, inputs, strict=True)}, options.image, messages.note
-        )
+        write_results(options.save_inputs, inputs, options.image, messages.note)
     trapped: TrapReport | None = None
     if options.trap is None:
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)

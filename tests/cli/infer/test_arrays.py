@@ -144,3 +144,28 @@ def test_results_that_cannot_be_written_leave_nothing(capsys: Capture, tmp_path:
     err = stderr(capsys, "infer", MODEL, "-i", "random", "-o", tmp_path / "folder.npz")
     assert err == f"error: -o {tmp_path / 'folder.npz'} is a folder, not a regular file\n"
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
+
+
+def test_saved_inputs_are_those_of_the_run(tmp_path: Path, capsys: Capture) -> None:
+    saved, first, second = (tmp_path / name for name in ("in.npz", "first.npz", "second.npz"))
+    stdout(capsys, "infer", MODEL, "-i", "random", "--seed", 3, "--save-inputs", saved, "-o", first)
+    stdout(capsys, "infer", MODEL, "-i", saved, "-o", second)
+    with np.load(first) as one, np.load(second) as other:
+        assert one.files == other.files
+        for name in one.files:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_precision(tmp_path: Path, capsys: Capture) -> None:
+    """(x + 1000) - 1000 in f16, whose values are half apart there; internal tensors and results keep their type."""
+    b = irexec.Builder("half")
+    large = b.constant(np.float16(1000), "f16")
+    b.result(b.emit("Subtract", b.emit("Add", b.parameter("f16", (2,), "x"), large, name="sum"), large, name="y"))
+    irexec.save_model(b.model(), tmp_path / "m.xml")
+    np.save(tmp_path / "x.npy", np.float16([1 / 3, 0.1]))
+    for options, expected in (((), np.float16([1 / 3, 0.1])), (("--precision", "as-written"), np.float16([0.5, 0]))):
+        text = stdout(capsys, "infer", tmp_path / "m.xml", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npz", "--all", "--json", *options)
+        assert [one["name"] for one in json.loads(text)["outputs"]] == ["sum", "y"]
+        with np.load(tmp_path / "y.npz") as file:
+            assert file["sum"].dtype == np.float16
+            np.testing.assert_allclose(file["y"], expected, atol=1e-4)
