@@ -3,6 +3,8 @@
 - Inputs, constants and states of f16 and bf16 keep their type; a Convert to f32 follows them, and one back precedes what is assigned
   to a state or is its initial value.
 - Parameters of bodies, and the element types that attributes name, become f32: a Convert to f16 of an f32 tensor changes nothing.
+- A MaxPool with windows in the padding alone and a SegmentMax that fills in the lowest value keep their type, whose lowest value it
+  is. (In OpenVINO it is that of f32, which is -inf in f16.)
 - f64, the types of 8 bits and less, and integers stay as they are.
 
 Source: ConvertPrecision in openvino's ``convert_precision.cpp``, of which the CPU plugin asks that inputs, outputs and states keep their
@@ -19,6 +21,7 @@ from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.schema.pooling import PoolingAttributes
 from irexec.schema.registry import resolve
 
 HALVES = (F16, BF16)
@@ -55,12 +58,14 @@ class _Rewriting:
     Attributes:
         halves: the types of the values that are f16 or bf16 as written.
         stored: those of them that stay so.
+        kept: the layers that take and give these types.
         has_renamed: whether an attribute was changed.
         inserted: the Converts.
     """
 
     halves: Mapping[Value, Element]
     stored: set[Value] = field(default_factory=set)
+    kept: set[Node] = field(default_factory=set)
     has_renamed: bool = False
     inserted: set[Node] = field(default_factory=set)
 
@@ -69,17 +74,19 @@ class _Rewriting:
         for node in graph.nodes:
             for body in node.bodies.values():
                 self.graph(body.graph, is_body=True)
-            if self._keeps_type(node, is_body):
+            if node.type in _STATES or _gives_lowest(node):
+                self.kept.add(node)
+            if node in self.kept or self._is_stored(node, is_body):
                 self.stored |= self.halves.keys() & node.outputs
             else:
                 self._name_f32(node)
         self._connect(graph, is_body)
 
-    def _keeps_type(self, node: Node, is_body: bool) -> bool:
+    def _is_stored(self, node: Node, is_body: bool) -> bool:
         if node.type == "ConvertPromoteTypes":
             # Two different types of 8 bits are promoted to f16.
             return self.halves.keys().isdisjoint(filter(None, node.inputs))
-        return node.type in ("Constant", *_STATES) or (node.type == "Parameter" and not is_body)
+        return node.type == "Constant" or (node.type == "Parameter" and not is_body)
 
     def _name_f32(self, node: Node) -> None:
         """The attributes of a layer that name f16 or bf16 name f32."""
@@ -103,9 +110,23 @@ class _Rewriting:
                 source = port.source
                 if source is None or source not in self.halves or takes_any:
                     continue
-                if (source in self.stored) is not (node.type in _STATES):
-                    port.source = converts.get(source, self.halves[source] if node.type in _STATES else F32)
+                if (source in self.stored) is not (node in self.kept):
+                    port.source = converts.get(source, self.halves[source] if node in self.kept else F32)
         self.inserted |= converts.insert()
+
+
+def _gives_lowest(node: Node) -> bool:
+    """Whether a layer may give the lowest value of its element type for data that do not have it."""
+    if node.type not in ("MaxPool", "SegmentMax"):
+        return False
+    try:
+        given = typed_attributes(node, resolve(node.type, node.version)).values
+    except UnsupportedError:
+        return False
+    if node.type == "SegmentMax":
+        return given.get("fill_mode") == "lowest"
+    pooling = given.get("attributes")
+    return isinstance(pooling, PoolingAttributes) and pooling.may_have_windows_beside_data()
 
 
 class _Converts:

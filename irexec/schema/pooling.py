@@ -58,6 +58,18 @@ class PoolingAttributes:
         pads = resolve_pads(self.auto_pad, sizes, self.kernel, strides, dilations, self.pads_begin, self.pads_end)
         return SlidingWindows(self.kernel, strides, dilations, *pads, known_sizes(self.counts(sizes)))
 
+    def may_have_windows_beside_data(self) -> bool:
+        """Whether a window may lie in the padding alone, for data of some size."""
+        strides, dilations = self._steps()
+        begins, ends = self._explicit_pads()
+        rounds_up = self.rounding_type != "floor"
+        axes = zip(self.kernel, strides, dilations, begins, ends, strict=False)
+        # Rounded up, the last window starts up to stride - 1 further. Between dilated points there is room for small data.
+        return any(
+            kernel > 1 and dilation > 1 or begin >= kernel or end + (stride - 1 if rounds_up else 0) >= kernel
+            for kernel, stride, dilation, begin, end in axes
+        )
+
     def _check_lengths(self, data: Fact) -> None:
         rank = len(self.kernel)
         check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
