@@ -66,7 +66,7 @@ class PoolingAttributes:
         axes = zip(self.kernel, strides, dilations, begins, ends, strict=False)
         # Rounded up, the last window starts up to stride - 1 further. Between dilated points there is room for small data.
         return any(
-            kernel > 1 and dilation > 1 or begin >= kernel or end + (stride - 1 if rounds_up else 0) >= kernel
+            (kernel > 1 and dilation > 1) or begin >= kernel or end + (stride - 1 if rounds_up else 0) >= kernel
             for kernel, stride, dilation, begin, end in axes
         )
 
