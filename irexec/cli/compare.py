@@ -148,7 +148,7 @@ def _show_rows(rows: Sequence[TensorRow]) -> None:
         (
             _name(row),
             row.b.type,
-            "agrees" if row.agreement.agrees else "differs",
+            row.state,
             row.agreement.largest,
             row.agreement.relative,
             _decibels(row),
@@ -187,8 +187,6 @@ def _show_divergence(first: Divergence, found: Comparison) -> None:
     if row.a is not None and row.a.name != row.b.name:
         _say(f"in A it is {row.a}, matched by {row.how}", "  ")
     _show_between(first)
-    if first.begins is not None:
-        _say(f"within the tolerance, values differ from {first.begins} on", "  ")
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
         title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
@@ -234,7 +232,9 @@ def _ending(found: Comparison) -> Iterator[str]:
     count = len(found.differing)
     agree = len(found.rows) - count
     alone = ", each layer alone with the tensors of A" if found.isolated else ""
-    yield f"{counted(len(found.rows), 'tensor')} compared{alone}: {agree} agree, {count} differ; {found.tolerance}"
+    follow = sum(bool(row.follows) for row in found.differing)
+    only = f", {follow} of them only because their inputs do" if follow else ""
+    yield f"{counted(len(found.rows), 'tensor')} compared{alone}: {agree} agree, {count} differ{only}; {found.tolerance}"
     bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
     if bad:
         yield f"results that differ: {listed(bad, _NAMES)}"

@@ -158,7 +158,8 @@ def _agrees(sums: _Sums, tolerance: Tolerance, exact: bool) -> bool:
 def _message(actual: np.ndarray, reference: np.ndarray, sums: _Sums, tolerance: Tolerance, exact: bool, other: str) -> str:
     where = np.unravel_index(sums.first or 0, actual.shape)
     at = f" at {[int(i) for i in where]}" if actual.ndim else ""
-    said = f"{_text(actual[where])}, {other} has {_text(reference[where])}"
+    mine, theirs = _texts(actual[where], reference[where])
+    said = f"{mine}, {other} has {theirs}"
     if not exact and tolerance.metric != "max":
         value = {"rel": sums.relative, "cosine": sums.cosine, "snr": sums.snr}[tolerance.metric]
         what = {"rel": "relative difference", "cosine": "cosine", "snr": "SNR"}[tolerance.metric]
@@ -168,8 +169,17 @@ def _message(actual: np.ndarray, reference: np.ndarray, sums: _Sums, tolerance: 
     return f"{count}{at}: {said}"
 
 
-def _text(value: np.generic) -> str:
-    return f"{float(value):g}" if value.dtype.kind == "f" else str(value)
+def _texts(one: np.generic, other: np.generic) -> tuple[str, str]:
+    """Two values that differ, in as many digits as it takes to see it."""
+    for digits in range(6, 18):
+        texts = _text(one, digits), _text(other, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _text(value: np.generic, digits: int) -> str:
+    return f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
 
 
 def _blocks(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

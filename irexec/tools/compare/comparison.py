@@ -34,6 +34,10 @@ class Layer(Record):
         return f"{self.name!r} ({self.type}, layer {self.id}{line})"
 
 
+_ROUNDING = 40.0
+"""Decibels that are left of a tensor whose rounding grew on its way; with less the results are others for those who use them."""
+
+
 @dataclass(frozen=True)
 class TensorRow(Record):
     """A tensor that both have.
@@ -45,6 +49,8 @@ class TensorRow(Record):
         agreement: of B with A, of the first run and iteration in which they differ.
         run: the run, from 1 on.
         iteration: of a tensor inside a loop, from 0 on, one for each loop; () outside.
+        follows: whether it differs only because the inputs of its layer do: the layers of A and B give the same for the same inputs.
+            None where it agrees, or where the layer could not be run alone.
     """
 
     a: Layer | None
@@ -55,6 +61,22 @@ class TensorRow(Record):
     agreement: Agreement
     run: int = 1
     iteration: tuple[int, ...] = ()
+    follows: bool | None = None
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        return "agrees" if self.agreement.agrees else "follows" if self.follows else "differs"
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it differs, and not only because the inputs of its layer do."""
+        return not self.agreement.agrees and not self.follows
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether it differs by no more than rounding that grew on its way."""
+        return bool(self.follows) and (self.agreement.snr or 0.0) >= _ROUNDING
 
 
 @dataclass(frozen=True)
@@ -97,13 +119,11 @@ class Divergence(Record):
         row: the tensor.
         suspect: its layer.
         between: layers whose tensors are not compared, between those that agree and this layer.
-        begins: the layer at which values begin to differ at all, where that is before this one.
     """
 
     row: TensorRow
     suspect: Suspect
     between: tuple[Suspect, ...]
-    begins: Layer | None
 
     @property
     def inputs_agree(self) -> bool | None:
@@ -169,17 +189,29 @@ class Comparison(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether every tensor and every result agrees, and no result is missing."""
-        return not self.missing_results and all(row.agreement.agrees for row in (*self.rows, *self.results))
+        """Whether no layer is at fault, every result agrees but for rounding that grew on its way, and no result is missing."""
+        if self.missing_results or any(row.is_fault for row in self.rows):
+            return False
+        return all(row.agreement.agrees or row.is_rounding for row in self.results)
 
     @property
     def verdict(self) -> str:
-        """The sentence for two that agree; "" if they do not, or layers were run alone."""
-        if not self.agrees or self.isolated or not self.results:
+        """The sentence for two without a fault; "" if there is one, or layers were run alone."""
+        if self.isolated or not self.results or self.missing_results or any(row.is_fault for row in (*self.rows, *self.results)):
             return ""
+        if not self.agrees:
+            return f"every layer of both computes the same from the same inputs: the results differ by what rounding makes of {self._grown}"
         count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
         without = f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart" if count else ""
-        return f"the models agree{without}"
+        follow = len(self.differing)
+        rounding = f"; rounding grows beyond the tolerance in {counted(follow, 'tensor')}, first in {self._grown}" if follow else ""
+        return f"the models agree{without}{rounding}"
+
+    @property
+    def _grown(self) -> str:
+        """Where rounding first grows beyond the tolerance."""
+        first = next((row for row in (*self.rows, *self.results) if not row.agreement.agrees), None)
+        return "" if first is None else str(first.b)
 
     @property
     def differing(self) -> tuple[TensorRow, ...]:
@@ -191,7 +223,8 @@ class Comparison(Record):
         count = len(self.differing)
         if self.first is None:
             observed = "some results could not be had" if self.missing_results else "results without observation do not"
-            said = "all agree" if self.agrees else f"all agree, {observed}"
+            said = "no layer is at fault" if count else "all agree"
+            said = said if self.agrees else f"{said}, {observed}"
         else:
             said = f"{count} differ, the first in layer {self.first.row.b.name!r} ({self.first.row.b.type})"
         return f"<Comparison of {self.a} and {self.b}: {counted(len(self.rows), 'tensor')}, {said}>"
@@ -243,5 +276,5 @@ def _rows_table(rows: Sequence[TensorRow]) -> Html:
 def _row_cells(row: TensorRow) -> list[Content]:
     found = row.agreement
     figures = [None if value is None else Amount(value, f"{value:.4g}") for value in (found.largest, found.relative, found.snr)]
-    state: Content = "agrees" if found.agrees else element("span", "differs", class_="error")
+    state: Content = element("span", row.state, class_="error") if row.is_fault else row.state
     return [row.b.tensor, row.b.type, f"{row.type}[{','.join(map(str, row.shape))}]", state, *figures, found.message]

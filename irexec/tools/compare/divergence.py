@@ -34,16 +34,21 @@ class Context(Protocol):
 
 
 def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
-    """The first divergence, and all layers that differ although what they are computed from agrees."""
-    differing = [found for found in rows.found if not found.row.agreement.agrees]
+    """The first divergence, and all layers that differ by themselves: their inputs agree, or they compute otherwise from the same."""
+    differing = [found for found in rows.found if found.row.is_fault]
     if not differing:
         return None, ()
     by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
-    first = min(differing, key=lambda found: found.order)
-    independent = differing if context.isolates else [found for found in differing if _is_independent(found, by_value, ancestors)]
+    independent = [found for found in differing if context.isolates or _is_told(found) or _is_independent(found, by_value, ancestors)]
+    first = min(independent or differing, key=lambda found: found.order)
     layers = {found.value.node: layer(found.value, found.path) for found in sorted(independent, key=lambda found: found.order)}
     return _described(first, by_value, ancestors, context), tuple(layers.values())
+
+
+def _is_told(found: Found) -> bool:
+    """Whether a layer computes otherwise; of one with bodies its layers tell more."""
+    return found.row.follows is False and not found.value.node.bodies
 
 
 def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> bool:
@@ -64,7 +69,6 @@ def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancesto
         row=first.row,
         suspect=_suspect(first.value, first, by_value, context),
         between=tuple(between),
-        begins=None if context.isolates or context.tolerances.metric != "max" else _begin(first, by_value, ancestors),
     )
 
 
@@ -124,26 +128,3 @@ def _attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, st
     mine, theirs = attribute_values(of_a), attribute_values(node)
     names = dict.fromkeys([*mine, *theirs])
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
-
-
-_GROWTH = 1000.0
-"""How much a difference may grow from one layer to another so that the first counts as the reason: more than that is rounding."""
-
-
-def _matters(found: Found, first: Found) -> bool:
-    """Whether the difference of a tensor may be the reason of that of another one."""
-    agreement = found.row.agreement
-    return not agreement.equal and (agreement.relative or 0.0) * _GROWTH >= (first.row.agreement.relative or 0.0)
-
-
-def _begin(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors) -> Layer | None:
-    """Where values begin to differ, within the tolerance, on the way to the first that is not; None if that is the first divergence."""
-    current = first
-    seen = {first.value}
-    while True:
-        sources = [by_value[value] for value in ancestors.of(current.value)[0]]
-        earlier = [found for found in sources if found.value not in seen and found.order < current.order and _matters(found, first)]
-        if not earlier:
-            return None if current is first else layer(current.value, current.path)
-        current = max(earlier, key=lambda found: found.row.agreement.relative or 0.0)
-        seen.add(current.value)

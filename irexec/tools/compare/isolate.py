@@ -5,7 +5,8 @@ All layers that are compared at once are one model, in which nothing connects th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -19,9 +20,12 @@ from irexec.runtime.inputs import bind_inputs
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import Pairs, TensorPair
+from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.runtimes import open_runtime
+
+Sources = Mapping[Value, Value | str]
+"""For values of B what can be given for them: a value, or the name of a recorded tensor."""
 
 _STATE = ("ReadValue", "Assign")
 
@@ -31,14 +35,17 @@ class Isolated:
 
     Args:
         b: the side.
-        pairs: which tensor of A is which of B. Layers whose outputs have no partner run along with the layer that reads them.
+        sources: for values of B those that can be given for them, of A say. Layers whose outputs have none run along with the layer
+            that reads them.
         options: with what the runtimes may use.
-        gives: whether A can give a value.
+        shapes: those of B's tensors; what is given has as many elements.
     """
 
-    def __init__(self, b: ModelSide, pairs: Pairs, options: CompareOptions, gives: Callable[[Value], bool]) -> None:
-        self._b, self._options = b, options
-        self._by_b = {value: partner for value, partner in pairs.by_b.items() if value.node.type != "Constant" and gives(partner)}
+    def __init__(
+        self, b: ModelSide, sources: Sources, options: CompareOptions, shapes: Mapping[Value, tuple[int, ...]] | None = None
+    ) -> None:
+        self._b, self._options, self._by_b = b, options, sources
+        self._shapes = shapes or {}
         self._facts = infer_shapes(b.model, tolerant=True).facts
 
     def chosen(self, tensors: Sequence[TensorPair], uncompared: list[Uncompared]) -> list[TensorPair]:
@@ -56,8 +63,8 @@ class Isolated:
             uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return found
 
-    def needed(self, batch: Sequence[TensorPair]) -> list[Value]:
-        """The values of A that are inputs of the layers of a batch."""
+    def needed(self, batch: Sequence[TensorPair]) -> list[Value | str]:
+        """The tensors of A that are inputs of the layers of a batch."""
         cuts = (value for pair in batch for value in self._part(pair.b.node)[1])
         return list(dict.fromkeys(self._by_b[value] for value in cuts))
 
@@ -72,9 +79,15 @@ class Isolated:
             else:
                 found.failures[pair.b] = f"its input {missing.name!r} is not known: {of_a.failures[self._by_b[missing]]}"
         for run in range(runs):
-            arrays = {value: of_a.arrays[self._by_b[value]][run] for pair in good for value in self._part(pair.b.node)[1]}
+            cuts = (value for pair in good for value in self._part(pair.b.node)[1])
+            arrays = {value: self._shaped(value, of_a.arrays[self._by_b[value]][run]) for value in cuts}
             self._run(good, arrays, runtime, found)
         return found
+
+    def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
+        """An array in the shape that B has it in: two exporters may differ in axes of size 1."""
+        shape = self._shapes.get(value, array.shape)
+        return array.reshape(shape) if math.prod(shape) == array.size else array
 
     def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
         made = _Apart(batch, arrays, self)

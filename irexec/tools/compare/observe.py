@@ -27,8 +27,8 @@ class Observed:
 
     def __init__(self) -> None:
         self.errors: list[IrexecError] = []
-        self.arrays: dict[Value, list[np.ndarray]] = {}
-        self.failures: dict[Value, str] = {}
+        self.arrays: dict[Value | str, list[np.ndarray]] = {}
+        self.failures: dict[Value | str, str] = {}
 
 
 def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value]) -> Observed:

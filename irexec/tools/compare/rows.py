@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.tools.agreement import Agreement, agreement_of
+from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Layer, TensorRow
 from irexec.tools.compare.pairs import InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
@@ -77,7 +77,7 @@ class Rows:
         if pair.how == "value":
             # The values are those of the other in order, whatever the axes of the two are.
             a = [one.reshape(other.shape) if one.size == other.size else one for one, other in zip(a, b, strict=True)]
-        agreements = [self._agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
+        agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
         return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1)
@@ -89,7 +89,7 @@ class Rows:
         for run, (one, other) in enumerate(zip(a, b, strict=True)):
             common = tuple(map(min, one.shape[:depth], other.shape[:depth]))
             for index in np.ndindex(common):
-                found.append((run, index, self._agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index]))
+                found.append((run, index, self.agreement(pair.a.value, pair.b.value, one[index], other[index]), other[index]))
                 if not found[-1][2].agrees:
                     break
             else:
@@ -109,10 +109,14 @@ class Rows:
         self.found.append(Found(row, pair.b.value, positions, pair.b.path))
         return True
 
-    def _agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
-        """Of two arrays."""
+    def agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
+        """Of two arrays of a pair, within the tolerance of their types."""
+        return agreement_of(other.name, b, a, self.tolerance(one, other), "A")
+
+    def tolerance(self, one: Value | str, other: Value) -> Tolerance:
+        """That of a pair."""
         elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
-        return agreement_of(other.name, b, a, self._tolerances.of(*elements), "A")
+        return self._tolerances.of(*elements)
 
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,6 +24,7 @@ from irexec.tools.compare.divergence import describe_first
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.judge import Judge, judge_rows
 from irexec.tools.compare.notes import notes_on
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
@@ -148,9 +150,9 @@ class _Comparing:
         rows = self._no_rows(a_facts, b_facts)
         uncompared = list(self.pairs.uncompared)
         tensors = self._without_random(uncompared)
-        isolated = Isolated(self.b, self.pairs, self.options, self.run_a.gives) if self.options.isolate and self.run_a else None
+        isolated = Isolated(self.b, self._sources(), self.options) if self.options.isolate else None
         tensors = isolated.chosen(tensors, uncompared) if isolated else tensors
-        for batch in self._batches(tensors, b_facts):
+        for batch in self.batches(tensors, b_facts):
             self._add(batch, rows, uncompared, isolated, _PART / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
@@ -160,7 +162,23 @@ class _Comparing:
             add_inner(self, rows, uncompared, a_facts, b_facts)
         self._advance((1 - _PART) / 2)
         rows.sort()
+        if not isolated:
+            self._judge(rows, b_facts)
         return self._summary(rows, uncompared, is_isolated=isolated is not None)
+
+    def _judge(self, rows: Rows, facts: Facts) -> None:
+        """Tell the layers that are at fault from those that carry on what reaches them."""
+        is_one = isinstance(self.a, ModelSide) and self.a.model is self.b.model and self.options.a_runtime == self.options.b_runtime
+        if is_one or self.tolerances.metric != "max" or all(one.row.agreement.agrees for one in rows.found):
+            return
+        judge_rows(rows, Judge(self, self._sources(), rows, facts), Ancestors([one.value for one in rows.found], self.b.model))
+
+    def _sources(self) -> dict[Value, Value | str]:
+        """For the values of B those of A that can be had, of recorded tensors and their inputs the names."""
+        if self.run_a is not None:
+            return {value: one for value, one in self.pairs.by_b.items() if value.node.type != "Constant" and self.run_a.gives(one)}
+        inputs: dict[Value, Value | str] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
+        return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
 
     def _no_rows(self, a_facts: Mapping[Value, Fact], b_facts: Mapping[Value, Fact]) -> Rows:
         return Rows(
@@ -259,7 +277,7 @@ class _Comparing:
                 uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
         return tensors
 
-    def _batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:
+    def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]:
         """As many tensors at once as the memory takes."""
         budget = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6) // (2 * self.runs)
         batch: list[TensorPair] = []
@@ -277,9 +295,7 @@ class _Comparing:
 
     def _add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], isolated: Isolated | None, part: float) -> None:
         """Compare some tensors; each is ``part`` of the work."""
-        needed = [pair.a for pair in batch if isinstance(pair.a, Value)]
-        needed += isolated.needed(batch) if isolated else []
-        of_a = self.observed_a(needed)
+        of_a = self.observed_a([*(pair.a for pair in batch), *(isolated.needed(batch) if isolated else [])])
         self._advance(part * len(batch) / 2)
         if isolated:
             of_b = isolated.observed(batch, of_a, self.options.b_runtime, self.runs)
@@ -288,12 +304,12 @@ class _Comparing:
         self._advance(part * len(batch) / 2)
         self._errors += [*of_a.errors, *of_b.errors]
         for pair in batch:
-            a = self.arrays_of_a(pair, of_a)
-            if isinstance(a, str) or pair.b in of_b.failures:
-                reason = a if isinstance(a, str) else of_b.failures[pair.b]
-                uncompared.append(Uncompared("A" if isinstance(a, str) else "B", pair.b.name, pair.b.node.type, reason))
+            if pair.a in of_a.failures:
+                uncompared.append(Uncompared("A", pair.b.name, pair.b.node.type, of_a.failures[pair.a]))
+            elif pair.b in of_b.failures:
+                uncompared.append(Uncompared("B", pair.b.name, pair.b.node.type, of_b.failures[pair.b]))
             else:
-                rows.add(pair, a, of_b.arrays[pair.b])
+                rows.add(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
 
     def _without_wrong_pairs(self, rows: Rows, uncompared: list[Uncompared], facts: Facts) -> list[Uncompared]:
         """Leave out the pairs that were guessed wrongly, and pair what has no partner by its values; returns what is not compared."""
@@ -313,7 +329,7 @@ class _Comparing:
         added = pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
         pairs.by_b |= {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
         pairs.tensors += added
-        for batch in self._batches(added, facts):
+        for batch in self.batches(added, facts):
             self._add(batch, rows, uncompared, None, 0.0)
         rows.sort()
         dropped |= self._drop_wrong_pairs(rows)
@@ -345,43 +361,44 @@ class _Comparing:
         if runtime is None:
             return {}
         found: dict[Value, Fingerprint] = {}
-        for batch in self._batches([TensorPair(value, value, "") for value in values], facts):
+        for batch in self.batches([TensorPair(value, value, "") for value in values], facts):
             observed = observe(runtime, runs, [pair.b for pair in batch])
-            for value, arrays in observed.arrays.items():
-                made = fingerprint(arrays)
+            for pair in batch:
+                made = fingerprint(observed.arrays[pair.b]) if pair.b in observed.arrays else None
                 if made is not None:
-                    found[value] = made
+                    found[pair.b] = made
         return found
 
-    def observed_a(self, values: Sequence[Value]) -> Observed:
-        """Values of A; nothing where A is recorded."""
+    def observed_a(self, sources: Sequence[Value | str]) -> Observed:
+        """Tensors of A: its values, or the names of recorded ones."""
+        if isinstance(self.a, RecordedSide):
+            found = Observed()
+            found.arrays = {name: [self._recorded(self.a, name)] for name in sources if isinstance(name, str)}
+            return found
         if self.run_a is None:
-            return Observed()
-        position = {node: i for i, node in enumerate(self.a.order)} if isinstance(self.a, ModelSide) else {}
-        return observe(self.run_a, self.inputs.a, sorted(set(values), key=lambda value: (position.get(value.node, -1), value.index)))
+            raise AssertionError("a model has a runtime")
+        position = {node: i for i, node in enumerate(self.a.order)}
+        values = {value for value in sources if isinstance(value, Value)}
+        return observe(self.run_a, self.inputs.a, sorted(values, key=lambda value: (position.get(value.node, -1), value.index)))
 
-    def arrays_of_a(self, pair: TensorPair, of_a: Observed) -> Sequence[np.ndarray] | str:
-        """The arrays of A for each run, or why there are none."""
-        if isinstance(pair.a, str):
-            if not isinstance(self.a, RecordedSide):
-                raise AssertionError("names are of recorded tensors")
-            return [self.a.read(pair.a)]
-        return of_a.failures[pair.a] if pair.a in of_a.failures else of_a.arrays[pair.a]
+    def _recorded(self, a: RecordedSide, name: str) -> np.ndarray:
+        return a.read(name) if name in a.names else self.inputs.b[0][name]
 
     def _results(self, rows: Rows) -> tuple[TensorRow, ...]:
         """The results, from runs that give nothing else."""
         wanted = {value for node in self.b.model.results for value in node.inputs if value is not None}
-        compared = {found.value for found in rows.found}
+        compared = {found.value: found for found in rows.found}
         batch = [pair for pair in self.pairs.tensors if pair.b in wanted and pair.b in compared]
         if not batch:
             return ()
-        of_a = self.observed_a([pair.a for pair in batch if isinstance(pair.a, Value)])
+        of_a = self.observed_a([pair.a for pair in batch])
         of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
         found = []
         for pair in batch:
-            a = self.arrays_of_a(pair, of_a)
-            if not isinstance(a, str) and pair.b in of_b.arrays:
-                found.append(rows.row(pair, a, of_b.arrays[pair.b]))
+            if pair.a in of_a.arrays and pair.b in of_b.arrays:
+                row = rows.row(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
+                follows = compared[pair.b].row.follows if not row.agreement.agrees else None
+                found.append(replace(row, follows=follows))
         return tuple(found)
 
     def _missing_results(self, rows: Rows) -> tuple[str, ...]:
