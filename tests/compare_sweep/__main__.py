@@ -18,14 +18,19 @@ from tests.compare_sweep.report import print_line
 def main() -> int:
     """Print a line for each network; 1 if a layer was not found."""
     parser = argparse.ArgumentParser(description="random changes that irexec compare has to find")
-    parser.add_argument("kind", choices=["ir", "onnx", "openvino"], default="ir", nargs="?")
+    parser.add_argument("kind", choices=["ir", "onnx", "openvino", "exporters"], default="ir", nargs="?")
     parser.add_argument("--networks", help="names, with commas between them")
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", help="of exporters: where the pairs of .onnx and .xml are")
     parser.add_argument("--renamed", action="store_true", help="other names, ids and order in the copy")
     arguments = parser.parse_args()
     if arguments.kind == "onnx":
         from tests.compare_sweep import onnx as kind
+
+        return kind.sweep(arguments)
+    if arguments.kind == "exporters":
+        from tests.compare_sweep import exporters as kind
 
         return kind.sweep(arguments)
     if arguments.kind == "openvino":

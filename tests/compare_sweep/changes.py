@@ -1,4 +1,4 @@
-"""One random change of a model: an element of a weight, or an attribute of a layer."""
+"""One random change of a model: a weight, an attribute, operands that change places, a layer that is left out, a constant in f16."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ class Change:
         model: the copy.
         layer: the index of the changed layer in ``model.walk()``.
         text: what was changed.
+        is_missing: whether the layer is the one in front of one that was left out.
     """
 
     model: Model
     layer: int
     text: str
+    is_missing: bool = False
 
 
 def weight(model: Model, rng: np.random.Generator) -> Change:
@@ -94,6 +96,60 @@ def _changed(text: str, rng: np.random.Generator) -> str | None:
     else:
         parts[i] = str(int(values[i]) + int(rng.choice((-1, 1))))
     return ", ".join(parts)
+
+
+def swapped(model: Model, rng: np.random.Generator) -> Change | None:
+    """Two inputs of a layer change places; None if there is no layer for which that is another model."""
+    made = copy.copy(model)
+    nodes = list(made.walk())
+    found = [i for i, node in enumerate(nodes) if node.type in ("Subtract", "Divide", "Power", "MatMul", "Concat", "Select")]
+    if not found:
+        return None
+    i = int(rng.choice(found))
+    ports = nodes[i].ports[-2:]
+    ports[0].source, ports[1].source = ports[1].source, ports[0].source
+    return Change(made, i, f"two inputs of {nodes[i].name} ({nodes[i].type}) have changed places")
+
+
+def missing(model: Model, rng: np.random.Generator) -> Change | None:
+    """A layer is left out whose output has the shape of its first input; None if there is none."""
+    made = copy.copy(model)
+    nodes = made.nodes
+    found = [node for node in nodes if node.type not in _NOT_COMPUTED and len(node.outputs) == 1 and _is_bypassable(node)]
+    if not found:
+        return None
+    node = found[int(rng.integers(len(found)))]
+    source = node.inputs[0]
+    assert source is not None
+    for other in nodes:
+        for port in other.ports:
+            if port.source is node.outputs[0]:
+                port.source = source
+    nodes.remove(node)
+    return Change(made, list(made.walk()).index(source.node), f"{node.name} ({node.type}) is left out", is_missing=True)
+
+
+def _is_bypassable(node: Node) -> bool:
+    source = node.inputs[0] if node.inputs else None
+    if source is None or source.fact is None or source.node.type == "Constant":
+        return False
+    return node.outputs[0].fact == source.fact and node.type not in ("Convert", "Result")
+
+
+def rounded(model: Model, rng: np.random.Generator) -> Change | None:
+    """The elements of one weight are rounded to eight bits; None if there is none."""
+    made = copy.copy(model)
+    nodes = list(made.walk())
+    found = [i for i, node in enumerate(nodes) if node.constant is not None and _is_weight(node) and node.constant.element.name == "f32"]
+    if not found:
+        return None
+    i = int(rng.choice(found))
+    constant = nodes[i].constant
+    assert constant is not None
+    values = constant_value(constant)
+    step = float(np.abs(values).max()) / 127 or 1.0
+    nodes[i].constant = packed((np.rint(values / step) * step).astype(np.float32), constant.element)
+    return Change(made, i, f"{nodes[i].name} is rounded to 8 bits")
 
 
 def rename(model: Model, rng: np.random.Generator) -> Model:

@@ -1,11 +1,13 @@
 """Which pairs of tensors that differ are evidence against a layer, and which were paired wrongly.
 
-Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be wrong. It is kept
-if the layers have the same type and rank and read tensors that are pairs themselves, and if what is computed from it differs, too.
+Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be wrong. Where all
+results agree, it is: nothing is at fault. Otherwise it is kept if something confirms it: a layer that is computed from A's tensor and then
+gives what A has, or that both layers have the same type and rank and read tensors that are pairs themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,30 +25,37 @@ _EQUAL = 1e-4
 """The relative difference of two fingerprints of the same tensor."""
 
 
-def wrong_pairs(found: Sequence[Found], pairs: Pairs, ancestors: Ancestors) -> set[Value]:
+def wrong_pairs(
+    found: Sequence[Found], pairs: Pairs, ancestors: Ancestors, follows: Mapping[Value, bool], *, results_agree: bool
+) -> set[Value]:
     """The values of B whose partner was guessed, although their tensors and those around them say otherwise.
 
     Args:
         found: all rows outside of bodies, in the order in which B computes them.
         pairs: what is paired.
         ancestors: of the values of the rows.
+        follows: for what differs, whether its layer gives what A has from what A has; see Judge.
+        results_agree: whether all results do.
     """
-    wrong: set[Value] = set()
     rows = {one.value: one for one in found}
-    for one in found:
-        if one.row.how in GUESSES and _is_suspicious(one) and not _reads_the_same(one, rows, pairs, wrong):
-            wrong.add(one.value)
     readers: dict[Value, list[Value]] = {}
     for one in found:
-        for source in _nearest(one.value, wrong, ancestors):
+        for source in ancestors.of(one.value)[0]:
             readers.setdefault(source, []).append(one.value)
+    wrong: set[Value] = set()
+    for one in found:
+        if not is_suspicious(one) or follows.get(one.value):
+            continue
+        is_confirmed = any(follows.get(reader) for reader in readers.get(one.value, ()))
+        if results_agree or not (is_confirmed or _reads_the_same(one, rows, pairs, wrong)):
+            wrong.add(one.value)
     for one in reversed(found):
-        if _is_suspicious(one) and one.value not in wrong and _is_contradicted(one.value, readers, rows, wrong):
+        if is_suspicious(one) and one.value not in wrong and _is_contradicted(one.value, readers, rows, wrong):
             wrong.add(one.value)
     return wrong
 
 
-def _is_suspicious(one: Found) -> bool:
+def is_suspicious(one: Found) -> bool:
     """Whether a pair differs that was guessed, or that has nothing in common but a tensor name: exporters use numbers and "x" for many."""
     if one.row.agreement.agrees:
         return False
@@ -81,20 +90,6 @@ def _rank(value: Value) -> int | None:
     return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
 
 
-def _nearest(value: Value, wrong: set[Value], ancestors: Ancestors) -> list[Value]:
-    """The compared values from which a value is computed, through those that are paired wrongly."""
-    found: dict[Value, None] = {}
-    waiting, seen = [value], {value}
-    while waiting:
-        for source in ancestors.of(waiting.pop())[0]:
-            if source not in wrong:
-                found[source] = None
-            elif source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return list(found)
-
-
 def _is_contradicted(value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]) -> bool:
     """Whether something is computed from the value, and all of it agrees."""
     found: list[bool] = []
@@ -110,8 +105,8 @@ def _is_contradicted(value: Value, readers: Mapping[Value, list[Value]], rows: M
     return bool(found) and all(found)
 
 
-Fingerprint = tuple[int, str, tuple[float, ...]]
-"""The number of elements, the kind of type, and sums of the values with weights that depend on their position."""
+Fingerprint = tuple[tuple[int, ...], str, tuple[float, ...]]
+"""The shape, the kind of type, and sums of the values with weights that depend on their position."""
 
 
 def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
@@ -131,7 +126,7 @@ def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
         scale = float(np.abs(values).max())
         places = np.arange(values.size, dtype=np.float64)
         sums += [scale, *(float(values @ np.cos(places * step)) / np.sqrt(values.size) for step in (0.0, 0.7, 1.9))]
-    return first.size, first.dtype.kind, tuple(sums)
+    return first.shape, first.dtype.kind, tuple(sums)
 
 
 def pair_by_value(a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], order: Mapping[Node, int]) -> list[TensorPair]:
@@ -143,15 +138,21 @@ def pair_by_value(a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint]
     """
     by_size: dict[tuple[int, str], list[Value]] = {}
     for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
-        by_size.setdefault(a[value][:2], []).append(value)
+        by_size.setdefault((math.prod(a[value][0]), a[value][1]), []).append(value)
     found: list[TensorPair] = []
     for value, print_b in b.items():
-        candidates = by_size.get(print_b[:2], [])
-        partner = next((other for other in candidates if _are_equal(a[other][2], print_b[2])), None)
+        candidates = by_size.get((math.prod(print_b[0]), print_b[1]), [])
+        equal = (other for other in candidates if _are_equal(a[other][2], print_b[2]) and _have_one_shape(a[other][0], print_b[0]))
+        partner = next(equal, None)
         if partner is not None:
             candidates.remove(partner)
             found.append(TensorPair(partner, value, "value"))
     return found
+
+
+def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes are the same, or would be if exporters had not kept, merged or split axes."""
+    return one == other or len(one) != len(other)
 
 
 def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

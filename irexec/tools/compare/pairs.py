@@ -15,6 +15,9 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
+RESULT = ("name of the result", "position of the result")
+"""Reasons for a pair that is certain, since both models are asked for the same."""
+
 Levels = tuple[tuple[Node, str], ...]
 
 
@@ -92,15 +95,40 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
 
 
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
-    """Pair the results without a partner by their positions, where both models have as many."""
-    results_a, results_b = ([node.inputs[0] for node in side.model.results if node.inputs] for side in (a, b))
-    if len(results_a) != len(results_b):
+    """Pair what the results are computed from: by the names of results, or by their positions where both models have as many.
+
+    What structure says of these is overruled: where the last layer is missing in B, the one in front of it has a partner of its own.
+    Those of a part, whose inputs are tensors in the middle of the other, are others.
+    """
+    if _is_part(a, b) or _is_part(b, a):
         return
-    partners = set(by_b.values())
-    for mine, theirs in zip(results_b, results_a, strict=True):
-        if mine is not None and theirs is not None and mine not in by_b and theirs not in partners:
-            by_b[mine], how[mine] = theirs, "position of the result"
-            partners.add(theirs)
+    results_a, results_b = ([node.inputs[0] for node in side.model.results if node.inputs] for side in (a, b))
+    pairs, reason = _by_names(results_a, results_b), "name of the result"
+    if pairs is None and len(results_a) == len(results_b):
+        pairs, reason = list(zip(results_b, results_a, strict=True)), "position of the result"
+    for mine, theirs in pairs or ():
+        if mine is None or theirs is None or by_b.get(mine) is theirs or how.get(mine) in (*RESULT, "map"):
+            continue
+        for value in [value for value, partner in by_b.items() if partner is theirs and how[value] not in RESULT]:
+            del by_b[value], how[value]
+        by_b[mine], how[mine] = theirs, reason
+
+
+def _is_part(whole: ModelSide, part: ModelSide) -> bool:
+    """Whether an input of one model has the name of a tensor in the middle of the other."""
+    named = values_by_name(whole.model)
+    inputs = {name for port in whole.model.inputs for name in port.names}
+    names = {name for port in part.model.inputs for name in port.names if name not in inputs}
+    return any(named[name].node.type not in ("Parameter", "Constant") for name in names & named.keys())
+
+
+def _by_names(results_a: Sequence[Value | None], results_b: Sequence[Value | None]) -> list[tuple[Value | None, Value | None]] | None:
+    """The results of B and those of A that have a name in common; None unless that is one for each, and each time another one."""
+    named = {name: value for value in results_a if value is not None for name in value.names}
+    found = [(mine, {named[name] for name in mine.names if name in named}) for mine in results_b if mine is not None]
+    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(found):
+        return None
+    return [(mine, next(iter(others))) for mine, others in found]
 
 
 def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:

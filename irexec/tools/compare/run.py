@@ -21,7 +21,7 @@ from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
 from irexec.tools.compare.comparison import ONLY_B, Comparison, TensorRow, Uncompared
 from irexec.tools.compare.divergence import describe_first
-from irexec.tools.compare.evidence import Fingerprint, fingerprint, pair_by_value, wrong_pairs
+from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
@@ -43,6 +43,8 @@ Advance = Callable[[float], None]
 
 _PART = 0.7
 """How much of the work it is to compare the tensors outside of bodies; the rest are those inside and the results."""
+_MAX_ROUNDS = 20
+"""How many times pairs are looked for that are wrong: those of a round show others."""
 _BUDGET = 1 << 30
 """Bytes of tensors that both sides give at once, unless there is less memory."""
 _UNKNOWN = 1 << 20
@@ -150,30 +152,25 @@ class _Comparing:
         rows = self._no_rows(a_facts, b_facts)
         uncompared = list(self.pairs.uncompared)
         tensors = self._without_random(uncompared)
-        isolated = Isolated(self.b, self._sources(), self.options) if self.options.isolate else None
+        isolated = Isolated(self.b, self.sources(), self.options) if self.options.isolate else None
         tensors = isolated.chosen(tensors, uncompared) if isolated else tensors
         for batch in self.batches(tensors, b_facts):
             self._add(batch, rows, uncompared, isolated, _PART / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
-        if not isolated and not self.options.strict:
-            uncompared = self._without_wrong_pairs(rows, uncompared, b_facts)
         if not isolated:
+            rows.sort()
+            judge = self._judge(rows, b_facts)
+            if not self.options.strict:
+                uncompared = self._without_wrong_pairs(rows, uncompared, b_facts, judge)
             add_inner(self, rows, uncompared, a_facts, b_facts)
+            if judge is not None and not _all_agree(rows):
+                judge_rows(rows, judge, self._ancestors(rows))
         self._advance((1 - _PART) / 2)
         rows.sort()
-        if not isolated:
-            self._judge(rows, b_facts)
         return self._summary(rows, uncompared, is_isolated=isolated is not None)
 
-    def _judge(self, rows: Rows, facts: Facts) -> None:
-        """Tell the layers that are at fault from those that carry on what reaches them."""
-        is_one = isinstance(self.a, ModelSide) and self.a.model is self.b.model and self.options.a_runtime == self.options.b_runtime
-        if is_one or self.tolerances.metric != "max" or all(one.row.agreement.agrees for one in rows.found):
-            return
-        judge_rows(rows, Judge(self, self._sources(), rows, facts), Ancestors([one.value for one in rows.found], self.b.model))
-
-    def _sources(self) -> dict[Value, Value | str]:
+    def sources(self) -> dict[Value, Value | str]:
         """For the values of B those of A that can be had, of recorded tensors and their inputs the names."""
         if self.run_a is not None:
             return {value: one for value, one in self.pairs.by_b.items() if value.node.type != "Constant" and self.run_a.gives(one)}
@@ -311,44 +308,77 @@ class _Comparing:
             else:
                 rows.add(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
 
-    def _without_wrong_pairs(self, rows: Rows, uncompared: list[Uncompared], facts: Facts) -> list[Uncompared]:
-        """Leave out the pairs that were guessed wrongly, and pair what has no partner by its values; returns what is not compared."""
-        a, pairs = self.a, self.pairs
-        if isinstance(a, RecordedSide) or a.model is self.b.model or all(found.row.agreement.agrees for found in rows.found):
+    def _judge(self, rows: Rows, facts: Facts) -> Judge | None:
+        """What tells the layers that are at fault from those that carry on what reaches them; None where tensors need not be near."""
+        is_one = isinstance(self.a, ModelSide) and self.a.model is self.b.model and self.options.a_runtime == self.options.b_runtime
+        return None if is_one or self.tolerances.metric != "max" else Judge(self, rows, facts)
+
+    def _ancestors(self, rows: Rows) -> Ancestors:
+        return Ancestors([one.value for one in rows.found], self.b.model)
+
+    def _without_wrong_pairs(self, rows: Rows, uncompared: list[Uncompared], facts: Facts, judge: Judge | None) -> list[Uncompared]:
+        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not compared."""
+        a = self.a
+        if isinstance(a, RecordedSide) or a.model is self.b.model or _all_agree(rows):
             return uncompared
-        dropped = self._drop_wrong_pairs(rows)
-        constant = constant_layers(self.b.model)
-        random = random_layers(self.b.order, seeded=self.seeded)
-        left_b = [
-            value for value in computed(self.b.order) if value not in pairs.by_b and value.node not in constant and value.node not in random
-        ]
-        partners = set(pairs.by_b.values())
-        left_a = [value for value in computed(a.order) if value not in partners]
-        prints_a = self._fingerprints(self.run_a, self.inputs.a, left_a, _facts(a.model, self.inputs.a))
-        prints_b = self._fingerprints(self.run_b, self.inputs.b, left_b, facts)
-        added = pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
-        pairs.by_b |= {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
-        pairs.tensors += added
+        added = self._paired_by_value(a, rows, facts)
+        self._replace(added, rows)
         for batch in self.batches(added, facts):
             self._add(batch, rows, uncompared, None, 0.0)
         rows.sort()
-        dropped |= self._drop_wrong_pairs(rows)
+        dropped: set[Value] = set()
+        for _ in range(_MAX_ROUNDS):
+            wrong = self._wrong_pairs(rows, judge)
+            if not wrong:
+                break
+            ancestors = self._ancestors(rows)
+            if judge is not None:
+                judge.forget({one.value for one in rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])})
+            self._drop(wrong, rows)
+            dropped |= wrong
         return [
             *self._still_uncompared(uncompared, added),
-            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in pairs.by_b),
+            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in self.pairs.by_b),
         ]
 
-    def _drop_wrong_pairs(self, rows: Rows) -> set[Value]:
-        """Leave out the pairs that were guessed wrongly; the values of B."""
-        rows.sort()
+    def _paired_by_value(self, a: ModelSide, rows: Rows, facts: Facts) -> list[TensorPair]:
+        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
+        doubtful = {one.value: self.pairs.by_b[one.value] for one in rows.found if is_suspicious(one) and one.value in self.pairs.by_b}
+        constant = constant_layers(self.b.model)
+        random = random_layers(self.b.order, seeded=self.seeded)
+        certain = {value: partner for value, partner in self.pairs.by_b.items() if value not in doubtful}
+        left_b = [value for value in computed(self.b.order) if value not in certain and value.node not in constant | random.keys()]
+        partners = set(certain.values())
+        left_a = [value for value in computed(a.order) if value not in partners]
+        prints_a = self._fingerprints(self.run_a, self.inputs.a, left_a, _facts(a.model, self.inputs.a))
+        prints_b = self._fingerprints(self.run_b, self.inputs.b, left_b, facts)
+        return pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
+
+    def _replace(self, added: Sequence[TensorPair], rows: Rows) -> None:
+        """Put pairs in the place of others of the same tensors."""
+        new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
+        partners = set(new.values())
+        self._drop({value for value, one in self.pairs.by_b.items() if value in new or one in partners}, rows)
+        self.pairs.by_b |= new
+        order = {node: i for i, node in enumerate(self.b.order)}
+        self.pairs.tensors = sorted([*self.pairs.tensors, *added], key=lambda pair: (order.get(pair.b.node, 0), pair.b.index))
+
+    def _wrong_pairs(self, rows: Rows, judge: Judge | None) -> set[Value]:
+        """The values of B that were paired wrongly, as far as the pairs that are left tell."""
         found = [one for one in rows.found if not one.path]
-        wrong = wrong_pairs(found, self.pairs, Ancestors([one.value for one in found], self.b.model))
-        rows.found = [one for one in rows.found if one.value not in wrong]
-        for value in wrong:
+        judgements = judge.judgements([one for one in found if not one.row.agreement.agrees]) if judge else {}
+        results = {value for node in self.b.model.results for value in node.inputs}
+        results_agree = all(one.row.agreement.agrees for one in found if one.value in results)
+        follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
+        return wrong_pairs(found, self.pairs, self._ancestors(rows), follows, results_agree=results_agree)
+
+    def _drop(self, values: set[Value], rows: Rows) -> None:
+        """Leave out the pairs of these values of B."""
+        rows.found = [one for one in rows.found if one.value not in values]
+        for value in values:
             self.pairs.by_b.pop(value, None)
             self.pairs.layers.pop(value.node, None)
-        self.pairs.tensors = [pair for pair in self.pairs.tensors if pair.b not in wrong]
-        return wrong
+        self.pairs.tensors = [pair for pair in self.pairs.tensors if pair.b not in values]
 
     def _still_uncompared(self, uncompared: Sequence[Uncompared], added: Sequence[TensorPair]) -> list[Uncompared]:
         named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", pair.b.name) for pair in added}
@@ -408,6 +438,10 @@ class _Comparing:
         paired = {pair.b for pair in self.pairs.tensors}
         wanted = (value for node in self.b.model.results for value in node.inputs if value in paired and value not in compared)
         return tuple(dict.fromkeys(value.name for value in wanted if value is not None and value.node not in random))
+
+
+def _all_agree(rows: Rows) -> bool:
+    return all(one.row.agreement.agrees for one in rows.found)
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:
