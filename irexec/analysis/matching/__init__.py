@@ -11,7 +11,8 @@ What is known of a layer, from the most to the least certain:
 - *surroundings*: all layers within two edges, constants by their contents. They differ only near a change.
 - its own name, and the names of its neighbours.
 
-The rules, in their order. Each step pairs only layers that are not paired yet and that have the same type.
+The rules, in their order, after pairs that are known beforehand. Each step pairs only layers that are not paired yet and that have the
+same type.
 
 1. Equal keys that only one layer has on each side: (up, down, name); (up, name); (down, name); the same with tensor names;
    (up, down), but for constants; (surroundings, names of the layer and its neighbours); the contents of a constant of more than

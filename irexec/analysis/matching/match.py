@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from irexec.analysis.matching.alignment import aligned
 from irexec.analysis.matching.assignment import Assignment
 from irexec.analysis.matching.keys import NO_KEY, SideKeys, joined, keys_of
@@ -18,20 +20,22 @@ _TRIED = 8
 """Equal layers of the other side that are compared before one is taken."""
 
 
-def match_graphs(a: Graph, b: Graph) -> Matching:
+def match_graphs(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Matching:
     """Pair the layers of two graphs and of their bodies.
 
     Args:
         a, b: any graphs, damaged ones too; neither is changed.
+        known: layers that are the same, say since they give the same values; of whatever types. Each layer's first partner counts.
     """
     with collection_paused():
-        return _match(a, b)
+        return _match(a, b, known)
 
 
-def _match(a: Graph, b: Graph) -> Matching:
+def _match(a: Graph, b: Graph, known: Iterable[tuple[Node, Node]] = ()) -> Matching:
     numbers = Numbers()
     side_a, side_b = Side.of(a), Side.of(b)
     state = Assignment(side_a, side_b, keys_of(side_a, numbers), keys_of(side_b, numbers))
+    _pair_known(state, known)
     _pair_unique(state, numbers)
     spread = Spread(state)
     spread.revisit()
@@ -48,6 +52,14 @@ def _match(a: Graph, b: Graph) -> Matching:
     pair_through(state)
     pair_in_place(state)
     return _result(a, b, state)
+
+
+def _pair_known(state: Assignment, known: Iterable[tuple[Node, Node]]) -> None:
+    index_a, index_b = ({node: i for i, node in enumerate(side.nodes)} for side in (state.a, state.b))
+    for one, other in known:
+        i, j = index_a[one], index_b[other]
+        if state.to_b[i] < 0 and state.to_a[j] < 0:
+            state.add(i, j, "value")
 
 
 def _pair_unique(state: Assignment, numbers: Numbers) -> None:

@@ -16,7 +16,8 @@ class Pair:
     Attributes:
         a, b: the layers.
         reason: why they are paired: "name and structure", "structure", "name", "contents", "neighbours", "order", "through" (a constant
-            that is read through layers which only one graph has) or "replaced" (of another type, between the same neighbours).
+            that is read through layers which only one graph has), "replaced" (of another type, between the same neighbours) or "value"
+            (it was known).
     """
 
     a: Node

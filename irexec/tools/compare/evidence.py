@@ -13,11 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.pairs import Pairs, TensorPair
+from irexec.tools.compare.pairs import GUESSES, Pairs, TensorPair
 from irexec.tools.compare.rows import Ancestors, Found
-
-GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through"})
-"""Reasons for a pair that are not a name."""
 
 _DISTINCTIVE = 8
 """Elements that a tensor has at least that is found again by its values."""

@@ -15,6 +15,8 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
+GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value"})
+"""Reasons for a pair that are not a name."""
 RESULT = ("name of the result", "position of the result")
 """Reasons for a pair that is certain, since both models are asked for the same."""
 
@@ -65,8 +67,13 @@ class Pairs:
         return None if value is None else value.node
 
 
-def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
+def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], known: Sequence[TensorPair] = ()) -> Pairs:
     """The pairs of two models.
+
+    Args:
+        a, b: both.
+        maps: the names of tensors that are the same.
+        known: tensors that have the same values.
 
     Raises:
         InputError: a tensor of ``maps`` does not exist, or is given twice.
@@ -77,9 +84,14 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
         found.tensors = [TensorPair(value, value, "same model") for value in computed(b.order)]
         found.inner = [InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())]
         return found
-    matching = match_graphs(a.model, b.model)
-    how = {pair.b: pair.reason for pair in value_pairs(matching)}
-    by_b = {pair.b: pair.a for pair in value_pairs(matching)}
+    same = {pair.b: pair.a for pair in known if isinstance(pair.a, Value)}
+    matching = match_graphs(
+        a.model, b.model, [*((one.node, value.node) for value, one in same.items()), *(_same_results(a, b) if same else ())]
+    )
+    values = set(same.values())
+    found_pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in values]
+    how = {pair.b: pair.reason for pair in found_pairs} | {pair.b: pair.how for pair in known}
+    by_b = {pair.b: pair.a for pair in found_pairs} | same
     _pair_results(a, b, by_b, how)
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
@@ -95,23 +107,44 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> 
 
 
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
-    """Pair what the results are computed from: by the names of results, or by their positions where both models have as many.
+    """Pair what the results are computed from.
 
     What structure says of these is overruled: where the last layer is missing in B, the one in front of it has a partner of its own.
+    """
+    for theirs, mine in _same_results(a, b):
+        source, other = mine.inputs[0], theirs.inputs[0]
+        if source is None or other is None or how.get(source) in (*RESULT, "map"):
+            continue
+        if by_b.get(source) is not other:
+            for value in [value for value, partner in by_b.items() if partner is other and how[value] not in RESULT]:
+                del by_b[value], how[value]
+            by_b[source] = other
+        elif how[source] not in GUESSES:
+            continue
+        how[source] = RESULT[0] if set(source.names) & set(other.names) else RESULT[1]
+
+
+def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
+    """The Results that are the same: by their names, or by their positions where both models have as many.
+
     Those of a part, whose inputs are tensors in the middle of the other, are others.
     """
     if _is_part(a, b) or _is_part(b, a):
-        return
-    results_a, results_b = ([node.inputs[0] for node in side.model.results if node.inputs] for side in (a, b))
-    pairs, reason = _by_names(results_a, results_b), "name of the result"
-    if pairs is None and len(results_a) == len(results_b):
-        pairs, reason = list(zip(results_b, results_a, strict=True)), "position of the result"
-    for mine, theirs in pairs or ():
-        if mine is None or theirs is None or by_b.get(mine) is theirs or how.get(mine) in (*RESULT, "map"):
-            continue
-        for value in [value for value, partner in by_b.items() if partner is theirs and how[value] not in RESULT]:
-            del by_b[value], how[value]
-        by_b[mine], how[mine] = theirs, reason
+        return []
+    results_a, results_b = ([node for node in side.model.results if node.inputs and node.inputs[0]] for side in (a, b))
+    by_name = _by_names(results_a, results_b)
+    if by_name is None and len(results_a) == len(results_b):
+        return list(zip(results_a, results_b, strict=True))
+    return by_name or []
+
+
+def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tuple[Node, Node]] | None:
+    """The Results that have a name in common; None unless that is one of A for each of B, and each time another one."""
+    named = {name: node for node in results_a for value in node.inputs if value is not None for name in value.names}
+    found = [(mine, {named[name] for value in mine.inputs if value for name in value.names if name in named}) for mine in results_b]
+    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(found):
+        return None
+    return [(next(iter(others)), mine) for mine, others in found]
 
 
 def _is_part(whole: ModelSide, part: ModelSide) -> bool:
@@ -120,15 +153,6 @@ def _is_part(whole: ModelSide, part: ModelSide) -> bool:
     inputs = {name for port in whole.model.inputs for name in port.names}
     names = {name for port in part.model.inputs for name in port.names if name not in inputs}
     return any(named[name].node.type not in ("Parameter", "Constant") for name in names & named.keys())
-
-
-def _by_names(results_a: Sequence[Value | None], results_b: Sequence[Value | None]) -> list[tuple[Value | None, Value | None]] | None:
-    """The results of B and those of A that have a name in common; None unless that is one for each, and each time another one."""
-    named = {name: value for value in results_a if value is not None for name in value.names}
-    found = [(mine, {named[name] for name in mine.names if name in named}) for mine in results_b if mine is not None]
-    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(found):
-        return None
-    return [(mine, next(iter(others))) for mine, others in found]
 
 
 def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:

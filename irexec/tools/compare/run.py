@@ -323,9 +323,11 @@ class _Comparing:
             return uncompared
         added = self._paired_by_value(a, rows, facts)
         self._replace(added, rows)
-        for batch in self.batches(added, facts):
-            self._add(batch, rows, uncompared, None, 0.0)
-        rows.sort()
+        self._add_all(added, rows, uncompared, facts)
+        if not self._results_agree(rows):
+            again = self._paired_again(a, rows)
+            self._add_all(again, rows, uncompared, facts)
+            added += again
         dropped: set[Value] = set()
         for _ in range(_MAX_ROUNDS):
             wrong = self._wrong_pairs(rows, judge)
@@ -354,6 +356,22 @@ class _Comparing:
         prints_b = self._fingerprints(self.run_b, self.inputs.b, left_b, facts)
         return pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
 
+    def _paired_again(self, a: ModelSide, rows: Rows) -> list[TensorPair]:
+        """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
+        agree = {one.value for one in rows.found if one.row.agreement.agrees}
+        known = [pair for pair in self.pairs.tensors if pair.b in agree]
+        before, self.pairs = self.pairs, pair_models(a, self.b, self.options.maps, known)
+        added = [pair for pair in self.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
+        kept = {pair.b for pair in self.pairs.tensors} - {pair.b for pair in added}
+        rows.found = [one for one in rows.found if one.value in kept]
+        return added
+
+    def _add_all(self, pairs: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], facts: Facts) -> None:
+        """Add the rows of pairs that were found late."""
+        for batch in self.batches(pairs, facts):
+            self._add(batch, rows, uncompared, None, 0.0)
+        rows.sort()
+
     def _replace(self, added: Sequence[TensorPair], rows: Rows) -> None:
         """Put pairs in the place of others of the same tensors."""
         new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
@@ -367,10 +385,12 @@ class _Comparing:
         """The values of B that were paired wrongly, as far as the pairs that are left tell."""
         found = [one for one in rows.found if not one.path]
         judgements = judge.judgements([one for one in found if not one.row.agreement.agrees]) if judge else {}
-        results = {value for node in self.b.model.results for value in node.inputs}
-        results_agree = all(one.row.agreement.agrees for one in found if one.value in results)
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
-        return wrong_pairs(found, self.pairs, self._ancestors(rows), follows, results_agree=results_agree)
+        return wrong_pairs(found, self.pairs, self._ancestors(rows), follows, results_agree=self._results_agree(rows))
+
+    def _results_agree(self, rows: Rows) -> bool:
+        results = {value for node in self.b.model.results for value in node.inputs}
+        return all(one.row.agreement.agrees for one in rows.found if one.value in results)
 
     def _drop(self, values: set[Value], rows: Rows) -> None:
         """Leave out the pairs of these values of B."""
