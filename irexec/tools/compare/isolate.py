@@ -5,7 +5,6 @@ All layers that are compared at once are one model, in which nothing connects th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.rows import in_shape
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.runtimes import open_runtime
 
@@ -86,8 +86,7 @@ class Isolated:
 
     def _shaped(self, value: Value, array: np.ndarray) -> np.ndarray:
         """An array in the shape that B has it in: two exporters may differ in axes of size 1."""
-        shape = self._shapes.get(value, array.shape)
-        return array.reshape(shape) if math.prod(shape) == array.size else array
+        return in_shape(array, self._shapes.get(value, array.shape))
 
     def _run(self, batch: Sequence[TensorPair], arrays: dict[Value, np.ndarray], runtime: str, found: Observed) -> None:
         made = _Apart(batch, arrays, self)

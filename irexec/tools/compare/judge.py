@@ -24,7 +24,7 @@ from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair
-from irexec.tools.compare.rows import Ancestors, Found, Rows
+from irexec.tools.compare.rows import Ancestors, Found, Rows, in_shape
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.runtimes import OWN, Runtime
 
@@ -129,8 +129,7 @@ class Judge:
     def _judgement(self, pair: TensorPair, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Judgement:
         found = []
         for mine, theirs in zip(actual, expected, strict=True):
-            shaped = mine.reshape(theirs.shape) if mine.size == theirs.size else mine
-            agreement = self._rows.agreement(pair.a, pair.b, shaped, theirs)
+            agreement = self._rows.agreement(pair.a, pair.b, in_shape(mine, theirs.shape), theirs)
             deviation = _deviation(agreement)
             found.append(Judgement(agreement, deviation, deviation > HIDDEN * self._rows.tolerance(pair.a, pair.b).rtol))
         worst = found[0]

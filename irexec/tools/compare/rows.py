@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ class Rows:
         """The row of a pair that is not one of all."""
         if pair.how == "value":
             # The values are those of the other in order, whatever the axes of the two are.
-            a = [one.reshape(other.shape) if one.size == other.size else one for one, other in zip(a, b, strict=True)]
+            a = [in_shape(one, other.shape) for one, other in zip(a, b, strict=True)]
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
@@ -121,6 +122,11 @@ class Rows:
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""
         self.found.sort(key=lambda found: found.position)
+
+
+def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is another tensor."""
+    return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
 
 
 def _times(counts: Sequence[int]) -> str:

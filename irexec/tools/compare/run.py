@@ -358,7 +358,8 @@ class _Comparing:
 
     def _paired_again(self, a: ModelSide, rows: Rows) -> list[TensorPair]:
         """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
-        agree = {one.value for one in rows.found if one.row.agreement.agrees}
+        # Tensors of zeros, which have no angle between them, say nothing.
+        agree = {one.value for one in rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None}
         known = [pair for pair in self.pairs.tensors if pair.b in agree]
         before, self.pairs = self.pairs, pair_models(a, self.b, self.options.maps, known)
         added = [pair for pair in self.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
