@@ -17,6 +17,7 @@ import numpy as np
 from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import I64
+from irexec.ir.dims import Dim
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, PortMap, Value
 from irexec.schema.attributes import write_attribute
@@ -132,8 +133,8 @@ class _Exposing:
 
     def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
         """The elements of a tensor with zeros after them, as a vector of a type and length."""
-        vector = self._emitted(graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (None,)), special_zero="false")
-        longer = self._emitted(graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (None,)), axis="0")
+        vector = self._emitted(graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false")
+        longer = self._emitted(graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(),)), axis="0")
         start, stop, step = self._integer(graph, 0), self._integer(graph, fact.static_shape[0]), self._integer(graph, 1)
         return self._emitted(graph, "StridedSlice", [longer, start, stop, step], fact, begin_mask="0", end_mask="0")
 
