@@ -17,6 +17,8 @@ import irexec
 from irexec.analysis.model import Port
 from irexec.cli import commands
 from irexec.cli.main import run
+from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.reduce import CommandCheck, reduce
 from irexec.tools.shapes import shapes_of_other
 from tests.support.onnx_models import model_of
 
@@ -118,6 +120,50 @@ def test_the_model_is_converted_with_the_shapes_that_are_given(
     printed = "".join(capsys.readouterr())
     assert "error" not in printed
     assert "not in the report" not in printed
+
+
+GIVEN = {
+    "infer": "infer {model} -i {items}",
+    "infer, inputs in order": "infer {model} {arrays}",
+    "compare": "compare {model} -i {items} --b-runtime reference",
+    "compare, as A": "compare {model} {ir} -i {items}",
+    "compare, as B": "compare {ir} {model} -i {items}",
+    "compare, recorded": "compare {recorded} {model} -i {items}",
+    "reduce": "reduce {model} -o {folder}/min.xml --check 'test ! -e {{}}' -i {items}",
+    "profile": "profile {model} --runs 1 -i {items}",
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("command", GIVEN.values(), ids=GIVEN)
+def test_the_model_is_converted_with_the_sizes_of_the_inputs_that_are_given(
+    fill: Callable[[str, Row], list[str]], command: str, row: Row, tmp_path: Path, capsys: Capture
+) -> None:
+    given = fill(command.replace("{arrays}", ""), row)
+    if "{arrays}" in command:
+        for name, array in np.load(tmp_path / "items.npz").items():
+            np.save(tmp_path / f"{name}.npy", array)
+            given += ["-i", str(tmp_path / f"{name}.npy")]
+    assert run(given) == 0
+    assert "error" not in "".join(capsys.readouterr())
+
+
+def test_sizes_that_are_given_are_not_taken_from_inputs(fill: Callable[[str, Row], list[str]], tmp_path: Path, capsys: Capture) -> None:
+    given = fill("infer {model} -i {items}", ROWS["two inputs"])
+    assert run([*given, "--shape", "x[1,1,5,5]"]) == 2
+    assert "x: f32[1,1,5,5]" in capsys.readouterr().err
+
+
+def test_sizes_of_arrays_and_images(fill: Callable[[str, Row], list[str]], tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    row = ROWS["one input, without its name"]
+    model = fill("{model}", row)[0]
+    x = np.ones((1, 1, 4, 4), np.float32)
+    assert compare(model, inputs={"x": x}, options=CompareOptions(b_runtime="reference")).agrees
+    assert compare(model, inputs=[{"x": x}, {"x": 2 * x}], options=CompareOptions(b_runtime="reference")).agrees
+    assert reduce(model, CommandCheck("test ! -e {}", 60), {"x": x}).before == 1
+    images.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "x.png")
+    assert run(["infer", model, "-i", str(tmp_path / "x.png")]) == 0
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)

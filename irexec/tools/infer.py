@@ -26,6 +26,7 @@ from irexec.runtime.weights import WeightsMode
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.array_files import open_arrays
 from irexec.tools.dump import write_dump
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.images import ImageOptions
 from irexec.tools.input_sources import InputSource, external_files, files_read, input_arrays
 from irexec.tools.result_files import check_outputs, check_saved_inputs, write_results
@@ -188,7 +189,7 @@ def infer(
     messages = messages or Messages()
     check_outputs(options.output, options.dump_folder, _files_read(path, sources, options))
     labels = read_labels(options.labels) if options.labels else None
-    model = _model(path, options)
+    model = _model(path, sources, options)
     check_outputs(options.output, options.dump_folder, external_files(model))
     if options.save_inputs is not None:
         check_saved_inputs(options.save_inputs, options.output, _files_read(path, sources, options) | external_files(model))
@@ -242,8 +243,9 @@ def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions
     return files | {file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file}
 
 
-def _model(path: str, options: InferOptions) -> Model:
-    model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
+def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
+    given = GivenInputs(sources, image=options.image)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, given=given, mmap=options.mmap)
     if options.strict:
         _refuse_errors(model)
     reshape(model, options.shapes or {}, tolerant=True)

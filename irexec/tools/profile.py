@@ -15,6 +15,7 @@ from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.profile import Grouping, Profile, ProfileRow, SortKey, by_type, cost_line, rows_table, sorted_rows, static_rows
 from irexec.runtime.run_progress import RunProgress
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run_options import SessionOptions
@@ -85,7 +86,7 @@ def profile(
     """
     if options.trace is not None:
         check_trace(options.trace, files_read(path, options.weights, sources))
-    model = read_with_shapes(path, options.weights, options.shapes or {}, mmap=options.mmap)
+    model = read_with_shapes(path, options.weights, options.shapes or {}, given=GivenInputs(sources), mmap=options.mmap)
     if options.trace is not None:
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})

@@ -8,16 +8,16 @@ from irexec.analysis.model import Model, Port, expected
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
 from irexec.errors import ConversionError, InputError, NodeError
-from irexec.io.model_names import model_names
 from irexec.ir.dims import PartialShape, shape_text
+from irexec.tools.given_inputs import GivenInputs, declared_inputs
 
 Shapes = Mapping[str | None, PartialShape]
 """Shapes by the names of inputs; None is the only input."""
 
 
 def read_with_shapes(
-    path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None, mmap: bool = True,
-    progress: Callable[[float], None] | None = None,
+    path: str, weights: str | None, shapes: Shapes, *, of: Sequence[Port] | None = None, given: GivenInputs | None = None,
+    mmap: bool = True, progress: Callable[[float], None] | None = None,
 ) -> Model:  # fmt: skip
     """Read a model that is to be given shapes: an ONNX model that cannot be converted without them is converted with them.
 
@@ -26,7 +26,8 @@ def read_with_shapes(
     Args:
         path, weights, mmap, progress: as for read_model.
         shapes: as for ``reshape``, which is still to be called.
-        of: the inputs of another model, if it is theirs that ``shapes`` names; see ``shapes_of_other``.
+        of: the inputs of another model, if it is theirs that ``shapes`` and ``given`` name; see ``shapes_of_other``.
+        given: what the model will be run with, for the sizes of inputs that ``shapes`` does not name.
 
     Raises:
         ModelError, ConversionError, InputError: as for read_model.
@@ -34,10 +35,14 @@ def read_with_shapes(
     try:
         return read_model(path, weights, mmap=mmap, progress=progress)
     except ConversionError:
+        ports = declared_inputs(path) if of is None else of
+        known = {} if given is None or None in shapes else given.shapes(ports)
+        named = {port.name for port in ports if shapes.keys() & set(port.names)}
+        shapes = {**{name: shape for name, shape in known.items() if name not in named}, **shapes}
         if not shapes:
             raise
-    given = shapes if of is None else shapes_of_other(shapes, of, [(name,) for name in model_names(path).inputs])
-    return read_model(path, progress=progress, inputs=given)
+    wanted = shapes if of is None else shapes_of_other(shapes, of, [port.names for port in declared_inputs(path)])
+    return read_model(path, progress=progress, inputs=wanted)
 
 
 def shapes_of_other(shapes: Shapes, inputs: Sequence[Port], others: Sequence[Sequence[str]]) -> Shapes:

@@ -1,16 +1,17 @@
 """Make the sample IRs from the trained ONNX models.
 
     pip install '.[onnx]'
-    python samples/digits/make_ir.py
+    python samples/digits/make_ir.py [FOLDER]
 
-classifier.xml and denoiser.xml are converted; denoiser_onednn.xml is the denoiser with oneDNN Graph's
-ConvTranspose, channels last, in place of GroupConvolutionBackpropData; damaged.xml is the
-classifier with a few things wrong.
+They are written to FOLDER, or else to build/digits. classifier.xml and denoiser.xml are converted;
+denoiser_onednn.xml is the denoiser with oneDNN Graph's ConvTranspose, channels last, in place of
+GroupConvolutionBackpropData; damaged.xml is the classifier with a few things wrong.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,16 +69,19 @@ def damaged(text: str) -> str:
     return text.replace('element_type="f32" shape="128, 10"', 'element_type="f64" shape="128, 10"', 1)
 
 
-def main() -> None:
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     classifier = converters.convert(HERE / "classifier.onnx")
-    irexec.save_model(classifier, HERE / "classifier.xml")
+    irexec.save_model(classifier, folder / "classifier.xml")
     denoiser = converters.convert(HERE / "denoiser.onnx")
-    irexec.save_model(denoiser, HERE / "denoiser.xml")
-    irexec.save_model(with_conv_transpose(denoiser), HERE / "denoiser_onednn.xml")
-    text = (HERE / "classifier.xml").read_text(encoding="utf-8")
-    (HERE / "damaged.xml").write_text(damaged(text), encoding="utf-8")
-    (HERE / "damaged.bin").write_bytes((HERE / "classifier.bin").read_bytes())
+    irexec.save_model(denoiser, folder / "denoiser.xml")
+    irexec.save_model(with_conv_transpose(denoiser), folder / "denoiser_onednn.xml")
+    text = (folder / "classifier.xml").read_text(encoding="utf-8")
+    (folder / "damaged.xml").write_text(damaged(text), encoding="utf-8")
+    (folder / "damaged.bin").write_bytes((folder / "classifier.bin").read_bytes())
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
+        sys.exit("usage: python make_ir.py [FOLDER], by default build/digits")
+    main(Path(*sys.argv[1:] or ["build/digits"]))

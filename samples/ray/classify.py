@@ -5,20 +5,26 @@ python samples/ray/classify.py samples/digits classes/
 
 import os
 import sys
+from pathlib import Path
 
-import numpy as np
-import ray
-
-import irexec.ray
-from irexec.tools.images import ImageOptions
+MODEL = Path(__file__).resolve().parents[1] / "digits/classifier.xml"
 
 
 def main(source: str, target: str) -> None:
     """Write a table with the class of every .png in a folder, or in a bucket such as s3://bucket/images."""
+    # Ray takes seconds to import.
+    import numpy as np
+    import ray
+
+    import irexec.ray
+    from irexec.tools.images import ImageOptions
+
+    # The cluster of RAY_ADDRESS or of this machine, or else one that is started here.
+    ray.init()
     images = ray.data.read_binary_files(source, include_paths=True, file_extensions=["png"])
     scores = images.map_batches(
         irexec.ray.Predictor,
-        fn_constructor_args=(os.path.abspath("samples/digits/classifier.xml"),),
+        fn_constructor_args=(str(MODEL),),
         fn_constructor_kwargs={"column": "bytes", "image": ImageOptions(scale=(255.0,))},
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=2),
         batch_size=8,
@@ -28,6 +34,7 @@ def main(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    # The cluster of RAY_ADDRESS or of this machine, or else one that is started here.
-    ray.init()
-    main(sys.argv[1], sys.argv[2])
+    if len(sys.argv) != 3:
+        print("usage: python classify.py IMAGES TABLE, two folders or addresses such as s3://bucket/images", file=sys.stderr)
+        sys.exit(2)
+    main(*sys.argv[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.io.regular_files import open_regular
 from irexec.tools.array_items import ArrayItems
+from irexec.tools.batch.earlier_outputs import EarlierOutputs
 from irexec.tools.batch.tables import row_count
 from irexec.tools.image_files import IMAGE_SUFFIXES
 
@@ -80,8 +81,11 @@ def find_items(
     shuffle_seed: int | None = None,
     column: str | None = None,
     exclude: Sequence[Path] = (),
+    note: Callable[[str], None] = lambda text: None,
 ) -> Items:
     """The items of files, folders, patterns and lists, in the order given; the files of a folder by name.
+
+    Outputs of earlier jobs in a folder, or that match a pattern, are left out; a path that is given is taken as it is.
 
     Args:
         sources: images, .npy and .npz (items along the first axis), .parquet (a row each), a .txt with a path in each line (relative
@@ -90,6 +94,7 @@ def find_items(
         shuffle_seed: take them in a random order, the same for the same seed.
         column: of the tables.
         exclude: files and folders that are not items where a folder or a pattern has them.
+        note: takes a sentence with the outputs that were left out.
 
     Raises:
         InputError: a source does not exist, is of another kind, or has no items.
@@ -98,7 +103,10 @@ def find_items(
     files: list[tuple[str, Kind, int]] = []
     excluded = [os.path.realpath(path) for path in exclude]
     for source in sources:
-        found = [(path, _kind(path)) for path in _paths(source, excluded)]
+        earlier = EarlierOutputs(_root(source))
+        found = [(path, _kind(path)) for path in _paths(source, excluded, earlier)]
+        if earlier.found:
+            note(f"{source}: left out what earlier jobs have written: {_listed_paths(earlier.found)}")
         if not found:
             raise InputError(f"{source}: has no {_listed()}")
         files += [(path, kind, _count(path, kind, column)) for path, kind in found]
@@ -113,10 +121,22 @@ def _listed() -> str:
     return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
-def _paths(source: str, excluded: Sequence[str]) -> Iterator[str]:
+def _listed_paths(paths: Iterable[str]) -> str:
+    shown = sorted(os.path.relpath(path) for path in paths)
+    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+
+
+def _root(source: str) -> str:
+    """The folder in which a source looks for files: itself, or what is before the first wildcard of a pattern."""
+    while glob.has_magic(source) and not os.path.isdir(source):
+        source = os.path.dirname(source)
+    return source
+
+
+def _paths(source: str, excluded: Sequence[str], earlier: EarlierOutputs) -> Iterator[str]:
     path = Path(source)
     if path.is_dir():
-        yield from sorted(_outside(_inside(path), excluded))
+        yield from sorted(_outside(_inside(path), excluded, earlier))
     elif path.suffix.lower() == _LIST and path.exists():
         yield from _lines(path)
     elif path.exists() or not glob.has_magic(source):
@@ -125,7 +145,7 @@ def _paths(source: str, excluded: Sequence[str]) -> Iterator[str]:
         yield source
     else:
         files = (file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)
-        yield from sorted(_outside(files, excluded))
+        yield from sorted(_outside(files, excluded, earlier))
 
 
 def _inside(folder: Path) -> Iterator[str]:
@@ -138,15 +158,15 @@ def _inside(folder: Path) -> Iterator[str]:
                 yield prefix + name
 
 
-def _outside(files: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:
-    """The files that are none of those excluded, and not in them; links to their folders are followed, once for each folder."""
+def _outside(files: Iterable[str], excluded: Sequence[str], earlier: EarlierOutputs) -> Iterator[str]:
+    """The files that are neither excluded nor of an earlier output, nor in one; links to their folders are followed, once for each."""
     folders: dict[str, str] = {}
     for file in files:
         folder, name = os.path.split(file)
         if folder not in folders:
             folders[folder] = os.path.realpath(folder)
         path = os.path.join(folders[folder], name)
-        if not any(path == each or path.startswith(each + os.sep) for each in excluded):
+        if not any(path == each or path.startswith(each + os.sep) for each in excluded) and not earlier.has(path):
             yield file
 
 

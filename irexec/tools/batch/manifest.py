@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from irexec.errors import InputError, ModelError
+from irexec.tools.batch.earlier_outputs import APPLICATION
 from irexec.tools.batch.items import Items
 from irexec.tools.batch.part import PartResult
 
@@ -49,10 +50,11 @@ class Manifest:
     def _lock(self) -> None:
         with self._errors():
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Looked at first, since a journal mode is written into any database.
+        # Looked at first, since an id and a journal mode are written into any database.
         if not self.is_empty:
             self.description()
         with self._errors():
+            self._db.execute(f"PRAGMA application_id={APPLICATION}")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             # The lock is taken with the first of these, and kept until the file is closed.

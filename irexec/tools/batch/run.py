@@ -14,6 +14,7 @@ from irexec.api import save_model
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
 from irexec.tools.batch.assemble import assemble
+from irexec.tools.batch.earlier_outputs import MANIFEST, PARTS
 from irexec.tools.batch.items import Items, find_items
 from irexec.tools.batch.job import FORMATS, Job, difference, model_hash
 from irexec.tools.batch.manifest import Manifest
@@ -138,7 +139,9 @@ def batch(
     """
     watch = watch or Watch()
     output = Output(options.output, job)
-    items = find_items(sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column, exclude=output.paths)
+    items = find_items(
+        sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column, exclude=output.paths, note=watch.note
+    )
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
     model = described(job.model, job.predictor)
@@ -203,8 +206,8 @@ class Output:
         self._path, self._form = path, job.form
         self.file = path if is_file else None
         self._model, self._converted = job.model, path.with_name(f"{path.name}.model")
-        self.folder = path.with_name(f"{path.name}.parts") if is_file else path
-        self.manifest = path.with_name(f"{path.name}.sqlite")
+        self.folder = path.with_name(f"{path.name}{PARTS}") if is_file else path
+        self.manifest = path.with_name(f"{path.name}{MANIFEST}")
         self.paths = (path, self.folder)
 
     @contextmanager

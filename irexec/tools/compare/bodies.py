@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.errors import EngineError, NodeError
@@ -57,25 +60,71 @@ def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_fact
 
 
 def _observed(context: Context, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts) -> Observed:
-    """The arrays of tensors inside bodies, with an axis for each body in front."""
+    """The arrays of tensors inside bodies, with an axis for each body in front; see ``_Bodies``."""
     found = Observed()
     if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
         found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
         return found
-    # Where iterations give several shapes their concatenation fails, and with it the whole layer.
-    for varying in (False, True):
-        group = [tensor for tensor in tensors if tensor.may_vary is varying]
-        model, values = expose(side.model, group, facts)
+    bodies = _Bodies(lambda model: context.opened(name, model), side.model, runs, facts, found)
+    # An inner loop whose number of iterations changes fails, and with it the whole layer.
+    for is_in_inner_loop in (False, True):
+        group = [tensor for tensor in tensors if tensor.is_in_inner_loop is is_in_inner_loop]
+        changing = [tensor for tensor in group if tensor.value not in facts or not facts[tensor.value].is_static]
+        shapes = bodies.observe(changing, shapes=True)
+        lengths = {value: _largest(arrays) for value, arrays in shapes.items() if _differ(arrays)}
+        arrays = bodies.observe([tensor for tensor in group if tensor.value not in found.failures], lengths=lengths)
+        found.arrays |= {value: _cut(given, shapes[value]) if value in lengths else given for value, given in arrays.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class _Bodies:
+    """Gives what copies of a model compute in their bodies.
+
+    Attributes:
+        opened: opens a copy in the runtime.
+        model, runs, facts: of the side.
+        found: takes the failures.
+    """
+
+    opened: Callable[[Model], Runtime]
+    model: Model
+    runs: Sequence[Arrays]
+    facts: Facts
+    found: Observed
+
+    def observe(
+        self, tensors: Sequence[Inner], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
+    ) -> dict[Value, list[np.ndarray]]:
+        """For each run one array of each tensor, with an axis for each body in front; ``shapes`` and ``lengths`` as for ``expose``."""
+        if not tensors:
+            return {}
+        model, values = expose(self.model, tensors, self.facts, shapes=shapes, lengths=lengths)
         try:
-            with context.opened(name, model) as runtime:
-                outer = observe(runtime, runs, values.values())
+            with self.opened(model) as runtime:
+                outer = observe(runtime, self.runs, values.values())
         except (NodeError, EngineError) as error:
-            found.failures |= {tensor.value: f"it cannot be observed inside its body: {error}" for tensor in group}
-            continue
-        for tensor in group:
-            value = values.get(tensor.value)
-            if value is not None and value in outer.arrays:
-                found.arrays[tensor.value] = outer.arrays[value]
-            elif value is not None:
-                found.failures[tensor.value] = outer.failures[value]
+            self.found.failures |= {tensor.value: f"it cannot be observed inside its body: {error}" for tensor in tensors}
+            return {}
+        self.found.failures |= {value: outer.failures[one] for value, one in values.items() if one in outer.failures}
+        return {value: outer.arrays[one] for value, one in values.items() if one in outer.arrays}
+
+
+def _differ(shapes: Sequence[np.ndarray]) -> bool:
+    """Whether iterations give several shapes, which are along the last axis."""
+    return any(len(np.unique(each.reshape(-1, each.shape[-1]), axis=0)) > 1 for each in shapes)
+
+
+def _largest(shapes: Sequence[np.ndarray]) -> int:
+    return max(int(each.prod(axis=-1).max(initial=0)) for each in shapes)
+
+
+def _cut(vectors: Sequence[np.ndarray], shapes: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For each run an array of objects, the tensors of the iterations; they are the beginnings of vectors."""
+    found = []
+    for run, shape in zip(vectors, shapes, strict=True):
+        arrays = np.empty(run.shape[:-1], object)
+        for index in np.ndindex(arrays.shape):
+            arrays[index] = run[index][: shape[index].prod()].reshape(shape[index])
+        found.append(arrays)
     return found

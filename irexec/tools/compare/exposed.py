@@ -1,9 +1,9 @@
 """Tensors inside bodies as outputs of a copy of the model: those of all iterations, one after the other.
 
 For each tensor the body gets an Unsqueeze and a Result, and the layer with the body an output in which the iterations are concatenated
-along a new axis 0. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. In a loop, where
-every iteration has to give the same shape, that branch gives zeros. Tensors of bodies inside bodies become outputs level by level, and have
-one such axis for each.
+along a new axis 0, for which they have to give one shape. The shapes of a tensor can be had in the same way, and then the tensor itself
+as vectors of one length. The branch of an If that does not compute the tensor gives none of it: the output then has length 0. In a loop
+that branch gives zeros. Tensors of bodies inside bodies become outputs level by level, and have one such axis for each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import I64
+from irexec.ir.dims import Dim
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Node, PortMap, Value
 from irexec.schema.attributes import write_attribute
@@ -37,9 +38,9 @@ class Inner:
     levels: tuple[tuple[Node, str], ...]
 
     @property
-    def may_vary(self) -> bool:
-        """Whether it is in an If inside of a loop."""
-        return any(len(node.bodies) > 1 for node, _ in self.levels[1:])
+    def is_in_inner_loop(self) -> bool:
+        """Whether it is in a loop inside another, whose number of iterations may change with those of the outer one."""
+        return sum(len(node.bodies) == 1 for node, _ in self.levels) > 1
 
     @property
     def path(self) -> str:
@@ -47,7 +48,9 @@ class Inner:
         return "".join(f"{node.name}/{name}/" for node, name in self.levels)
 
 
-def expose(model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact]) -> tuple[Model, dict[Value, Value]]:
+def expose(
+    model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
+) -> tuple[Model, dict[Value, Value]]:
     """A copy of a model that gives tensors of its bodies, and for each of them the value of the copy.
 
     Tensors of an If are left out where their type or rank is not known, since the other branch has to give the same.
@@ -56,12 +59,15 @@ def expose(model: Model, tensors: Sequence[Inner], facts: Mapping[Value, Fact]) 
         model: is not changed.
         tensors: those to give.
         facts: what is known of the values of the model.
+        shapes: give the shape of each tensor in place of it.
+        lengths: give these tensors as vectors, which are filled up with zeros to this length.
     """
     made = copy.copy(model)
     exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts)
     found: dict[Value, Value] = {}
     for tensor in tensors:
-        value = exposing.outermost(tensor)
+        length = (lengths or {}).get(tensor.value)
+        value = exposing.outermost(tensor, shapes=shapes, length=length)
         if value is not None:
             found[tensor.value] = value
     return made, found
@@ -79,9 +85,19 @@ class _Exposing:
         self._copies, self._facts = copies, facts
         self._next: dict[int, int] = {}
 
-    def outermost(self, tensor: Inner) -> Value | None:
+    def outermost(self, tensor: Inner, *, shapes: bool, length: int | None) -> Value | None:
         value = self._copies[tensor.value.node].outputs[tensor.value.index]
         fact = self._facts.get(tensor.value, Fact(None, None))
+        node, name = tensor.levels[-1]
+        graph = self._copies[node].bodies[name].graph
+        if shapes:
+            fact = Fact(I64, None if fact.shape is None else (len(fact.shape),))
+            value = self._emitted(graph, "ShapeOf", [value], fact)
+        elif length is not None:
+            if fact.element is None:
+                return None
+            fact = Fact(fact.element, (length,))
+            value = self._filled_up(graph, value, fact)
         for depth in range(len(tensor.levels) - 1, -1, -1):
             node, name = tensor.levels[depth]
             if len(node.bodies) > 1 and (fact.element is None or fact.shape is None):
@@ -100,7 +116,7 @@ class _Exposing:
             if other == name:
                 result = self._result(body.graph, self._unsqueezed(body.graph, value))
             else:
-                result = self._result(body.graph, self._nothing(body.graph, fact, int(in_loop)))
+                result = self._result(body.graph, self._nothing(body.graph, fact, (int(in_loop),)))
             self._map(node, body, external, result)
         output = Value(node, index, Fact(fact.element, None), [], port)
         node.outputs.append(output)
@@ -111,17 +127,31 @@ class _Exposing:
         body.port_maps.append(PortMap("output", external, result.id, attributes))
 
     def _unsqueezed(self, graph: Graph, value: Value) -> Value:
-        axes = self._constant(graph, np.zeros(1, np.int64), Fact(I64, (1,)))
-        node = self._node(graph, "Unsqueeze", [value, axes])
         shape = None if value.fact is None or value.fact.shape is None else (1, *value.fact.shape)
-        node.outputs.append(Value(node, 0, Fact(None if value.fact is None else value.fact.element, shape)))
+        fact = Fact(None if value.fact is None else value.fact.element, shape)
+        return self._emitted(graph, "Unsqueeze", [value, self._integer(graph, 0)], fact)
+
+    def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
+        """The elements of a tensor with zeros after them, as a vector of a type and length."""
+        vector = self._emitted(graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false")
+        longer = self._emitted(graph, "Concat", [vector, self._nothing(graph, fact, ())], Fact(fact.element, (Dim(),)), axis="0")
+        start, stop, step = self._integer(graph, 0), self._integer(graph, fact.static_shape[0]), self._integer(graph, 1)
+        return self._emitted(graph, "StridedSlice", [longer, start, stop, step], fact, begin_mask="0", end_mask="0")
+
+    def _emitted(self, graph: Graph, type: str, inputs: Sequence[Value], fact: Fact, **attributes: str) -> Value:
+        node = self._node(graph, type, inputs)
+        node.attributes |= attributes
+        node.outputs.append(Value(node, 0, fact))
         return node.outputs[0]
 
-    def _nothing(self, graph: Graph, fact: Fact, count: int) -> Value:
-        """No tensor of a type and rank, or one of zeros."""
+    def _integer(self, graph: Graph, value: int) -> Value:
+        return self._constant(graph, np.array([value]), Fact(I64, (1,)))
+
+    def _nothing(self, graph: Graph, fact: Fact, counts: tuple[int, ...]) -> Value:
+        """Zeros of a type and shape, with such sizes in front; unknown sizes are 0."""
         if fact.element is None or fact.shape is None:
             raise AssertionError("the type and the rank are known")
-        shape = (count, *(size if isinstance(size, int) else 0 for size in fact.shape))
+        shape = (*counts, *(size if isinstance(size, int) else 0 for size in fact.shape))
         return self._constant(graph, np.zeros(shape, fact.element.carrier), Fact(fact.element, shape))
 
     def _constant(self, graph: Graph, array: np.ndarray, fact: Fact) -> Value:

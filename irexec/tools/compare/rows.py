@@ -84,7 +84,10 @@ class Rows:
         return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1)
 
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
-        """Add the row of a tensor inside bodies, whose arrays have one axis for each body in front; False if no iteration gave it."""
+        """Add the row of a tensor inside bodies; False if no iteration gave it.
+
+        The arrays have one axis for each body in front; their elements are arrays where the shape changes from iteration to iteration.
+        """
         depth = len(pair.b.levels)
         found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
         for run, (one, other) in enumerate(zip(a, b, strict=True)):
@@ -96,7 +99,8 @@ class Rows:
             else:
                 if one.shape[:depth] != other.shape[:depth]:
                     text = f"B computes it {_times(other.shape[:depth])}, A {_times(one.shape[:depth])}"
-                    found.append((run, common, Agreement(pair.b.value.name, False, None, text), other))
+                    example = np.asarray(other[(0,) * depth]) if other.size else other
+                    found.append((run, common, Agreement(pair.b.value.name, False, None, text), example))
             if found and not found[-1][2].agrees:
                 break
         if not found:

@@ -33,6 +33,7 @@ from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Ancestors, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
 from irexec.tools.runtimes import Arrays, Runtime, open_runtime, require_runtime
@@ -87,15 +88,16 @@ def compare(
     memory = MemoryLimit(options.max_memory)
     with ExitStack() as stack:
         shapes = options.shapes or {}
-        one = open_side(stack, a, options.a_weights, options.a_runtime, memory, shapes)
+        runs: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+        given = GivenInputs(sources, runs)
+        one = open_side(stack, a, options.a_weights, options.a_runtime, memory, shapes, given)
         b_weights = options.b_weights or (options.a_weights if b is a else None)
-        other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, one)
+        other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, given, one)
         if isinstance(other, RecordedSide):
             raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
         if b is None:
             other = ModelSide(other.label, other.model, options.b_runtime)
-        given: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
-        return _Comparing(one, other, options, stack, notify, advance).compared(given, sources)
+        return _Comparing(one, other, options, stack, notify, advance).compared(runs, sources)
 
 
 class _Comparing:

@@ -16,6 +16,7 @@ from irexec.io.json_files import read_json
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.array_files import ArrayFile, open_arrays
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.shapes import Shapes, read_with_shapes
 
 _INDEX = "index.json"
@@ -105,6 +106,7 @@ def open_side(
     runtime: str,
     memory: MemoryLimit,
     shapes: Shapes,
+    given: GivenInputs,
     of: AnySide | None = None,
 ) -> AnySide:
     """A side from a model, or from the path of one or of recorded tensors.
@@ -113,8 +115,8 @@ def open_side(
         stack: closes what is open.
         source, weights, runtime: what it is.
         memory: for recorded tensors.
-        shapes: see ``read_with_shapes``.
-        of: the other side, if that is a model, whose inputs ``shapes`` names.
+        shapes, given: see ``read_with_shapes``.
+        of: the other side, if that is a model, whose inputs ``shapes`` and ``given`` name.
 
     Raises:
         ModelError: a file cannot be read.
@@ -126,7 +128,7 @@ def open_side(
     if path.is_dir() or path.suffix.lower() in (".npz", ".npy"):
         return RecordedSide(path, memory, stack)
     ports = of.model.inputs if isinstance(of, ModelSide) else None
-    return ModelSide(str(source), read_with_shapes(str(source), weights, shapes, of=ports), runtime)
+    return ModelSide(str(source), read_with_shapes(str(source), weights, shapes, of=ports, given=given), runtime)
 
 
 def ordered(graph: Graph) -> list[Node]:

@@ -21,6 +21,7 @@ from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed
 from irexec.runtime.inputs import bind_inputs
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
 from irexec.tools.reduce.bodies import inner_wholes
@@ -143,7 +144,7 @@ def reduce(
     output = None if options.output is None else Output(options.output)
     if output is not None:
         output.check(_files_read(model, options, inputs))
-    read = _read(model, options)
+    read = _read(model, inputs, options)
     _refuse_damage(read, check)
     arrays = _inputs(read, inputs, options.seed, notify, has_values=not check.takes_damage)
     answers = _answers(model, read, arrays, check, options, output)
@@ -178,9 +179,13 @@ def _files_read(
     return {str(path): "the model" for path in (model.path, model.bin_path) if path is not None} | files_read("", None, sources)
 
 
-def _read(model: str | Path | Model, options: ReduceOptions) -> Model:
+def _read(model: str | Path | Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], options: ReduceOptions) -> Model:
     """The model with the shapes of the options."""
-    read = copy.copy(model) if isinstance(model, Model) else read_with_shapes(str(model), options.weights, options.shapes or {})
+    if isinstance(model, Model):
+        read = copy.copy(model)
+    else:
+        given = GivenInputs(arrays=[inputs]) if isinstance(inputs, Mapping) else GivenInputs(inputs)
+        read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
     refuse_execution_graph(read)
     reshape(read, options.shapes or {}, tolerant=True)
     return read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +46,8 @@ class OpenVINORuntime(ProcessRuntime):
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         """See Runtime."""
         elements = [None if value not in self._facts else self._facts[value].element for value in values]
-        asked = list(dict.fromkeys(values))
-        made = observed(self.model, asked, [elements[values.index(value)] for value in asked])
+        asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
+        made = observed(self.model, asked, [self._facts[value].element if value in self._facts else None for value in asked])
         feeds = [self._fed(arrays, made) for arrays in runs]
         what = str(self.model.path or self.model.name or "the model")
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
@@ -58,6 +58,17 @@ class OpenVINORuntime(ProcessRuntime):
             raise EngineError(f"openvino gives {len(outputs[0])} of {counted(len(asked), 'tensor')} of {what}", engine="openvino")
         position = {value: i for i, value in enumerate(asked)}
         return [[in_carrier(given[position[value]], element) for value, element in zip(values, elements, strict=True)] for given in outputs]
+
+    def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
+        """The outputs of dynamic shape of the loops that values are computed from: the plugin runs no loop of which one is not read."""
+        waiting, seen = [value.node for value in values], set()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += [value.node for value in node.inputs if value is not None]
+                if len(node.bodies) == 1:
+                    yield from (value for value in node.outputs if value not in self._facts or not self._facts[value].is_static)
 
     def _fed(self, arrays: Arrays, made: Observed) -> dict[str, np.ndarray]:
         """The inputs by the names and in the types of the copy."""

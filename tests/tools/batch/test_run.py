@@ -229,6 +229,31 @@ def test_the_output_among_the_sources_is_no_item(tmp_path: Path, model: str, sou
     assert run(model, sources, tmp_path / output, batch_size=2, resume=True).resumed == 20
 
 
+@pytest.mark.parametrize("pattern", ["", "**/*.np?"])
+def test_outputs_of_earlier_jobs_are_no_items(
+    tmp_path: Path, model: str, source: str, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(part: Any) -> None:
+        raise Stopped
+
+    monkeypatch.chdir(tmp_path)
+    run(model, [source], tmp_path / "scores.npy")
+    run(model, [source], tmp_path / "folder" / "parts", form="npy")
+    with pytest.raises(Stopped):
+        run(model, [source], tmp_path / "ended.npy", Watch(part=stop), batch_size=2)
+    notes: list[str] = []
+    first = f"./{pattern}"
+    assert run(model, [first], tmp_path / "out.npz", Watch(note=notes.append)).items == 20
+    # ended.npy does not exist, its parts do.
+    assert notes == [f"{first}: left out what earlier jobs have written: ended.npy.parts, {Path('folder', 'parts')}, scores.npy"]
+    # What is named is wanted: the file, and the folder.
+    assert run(model, ["scores.npy"], tmp_path / "file.npz").items == 20
+    assert run(model, [f"folder/parts/{pattern}"], tmp_path / "folder.npz").items == 20
+    # A database of something else beside a file does not make it an output.
+    Path("items.npy.sqlite").write_bytes(b"SQLite format 3\0" + bytes(100))
+    assert run(model, [first], tmp_path / "again.npz").items == 20
+
+
 @pytest.mark.parametrize("output", [".", "..", "/", "a/.."])
 def test_an_output_without_a_name_is_refused(output: str, model: str, source: str) -> None:
     with pytest.raises(InputError, match="does not end in the name of a file or folder"):

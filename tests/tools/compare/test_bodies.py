@@ -9,7 +9,7 @@ import irexec
 from irexec import Model
 from irexec.tools.compare import CompareOptions, compare
 from tests.support.paths import IRS
-from tests.tools.compare.models import W2, chain, changed
+from tests.tools.compare.models import W2, chain, changed, growing
 
 
 def body_of(model: Model) -> irexec.ir.graph.Graph:
@@ -53,6 +53,36 @@ def test_a_later_iteration() -> None:
     assert found.first is not None
     assert found.first.row.iteration == (2,)
     assert found.first.inputs_agree is True
+
+
+def test_tensors_whose_shape_changes_from_iteration_to_iteration() -> None:
+    """A row of ones is 2, 4, 8 and 16 after the iterations: above 10 in the last one."""
+    x = {"x": np.ones((1, 3), np.float32)}
+    whole = compare(growing(), growing(), x)
+    assert (whole.agrees, whole.uncompared) == (True, ())
+    assert [row.b.name for row in whole.rows if row.b.type != "Constant"] == [
+        "loop/body/longer",
+        "loop/body/doubled",
+        "loop/body/clipped",
+        "loop",
+    ]
+    found = compare(growing(), growing(limit=10), x)
+    assert found.uncompared == ()
+    assert found.first is not None
+    assert (found.first.row.b.name, found.first.row.iteration, found.first.row.shape) == ("loop/body/clipped", (3,), (5, 3))
+    assert found.first.inputs_agree is True
+
+
+def test_a_loop_whose_tensors_grow_that_runs_longer() -> None:
+    found = compare(growing(trips=3), growing(trips=4), {"x": np.ones((1, 3), np.float32)})
+    row = next(row for row in found.rows if row.b.name == "loop/body/longer")
+    assert row.agreement.message == "B computes it 4 times, A 3 times"
+
+
+def test_tensors_that_grow_in_openvino() -> None:
+    pytest.importorskip("openvino")
+    found = compare(growing(), inputs={"x": np.ones((1, 3), np.float32)}, options=CompareOptions(b_runtime="openvino"))
+    assert (found.agrees, found.uncompared, len(found.rows)) == (True, (), 5)
 
 
 def test_a_branch_that_is_not_taken_is_listed() -> None:
