@@ -17,6 +17,8 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 
 THRESHOLDS: dict[Metric, float] = {"rel": 1e-3, "cosine": 0.999, "snr": 30.0}
 """What decides unless a threshold is given: see Tolerance."""
+_SAME_FILL, _FILL = 1e-3, 1e3
+"""How near to each other the values are that a mask fills in, and how much larger than the others."""
 _BLOCK = 1 << 18
 """Elements that are looked at at once, so that the measures of a large tensor take little memory."""
 
@@ -191,18 +193,28 @@ def _blocks(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.
 def _measured(actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, *, exact: bool) -> _Sums:
     sums = _Sums()
     with np.errstate(all="ignore"):
-        atol = tolerance.atol
+        atol, fill = tolerance.atol, math.inf
         if tolerance.scaled and not exact:
-            atol *= _root_mean_square(reference)
+            fill = _fill(reference)
+            atol *= _root_mean_square(reference, fill)
         rtol = 0.0 if exact else tolerance.rtol
         exactly = tolerance.metric != "max" and not exact
         for start, one, other in _blocks(actual, reference):
-            _add(sums, start, one, other, rtol, 0.0 if exactly else atol, exactly)
+            _add(sums, start, one, other, rtol, 0.0 if exactly else atol, fill, exactly)
     return sums
 
 
-def _add(sums: _Sums, start: int, one: np.ndarray, other: np.ndarray, rtol: float, atol: float, exactly: bool) -> None:
-    """Take a block into account; ``exactly``: the values outside are those that differ at all, and the first is that of the largest gap."""
+def _add(sums: _Sums, start: int, one: np.ndarray, other: np.ndarray, rtol: float, atol: float, fill: float, exactly: bool) -> None:
+    """Take a block into account.
+
+    Args:
+        sums: what is known so far.
+        start: the position of the block.
+        one, other: its values, and those of the reference.
+        rtol, atol: what is near.
+        fill: from which magnitude on values are those of a mask; see _fill.
+        exactly: the values outside are those that differ at all, and the first is that of the largest gap.
+    """
     a, r = one.astype(np.float64), other.astype(np.float64)
     same = (one == other) | (np.isnan(a) & np.isnan(r))
     gaps = np.where(same, 0.0, np.abs(a - r))
@@ -213,7 +225,8 @@ def _add(sums: _Sums, start: int, one: np.ndarray, other: np.ndarray, rtol: floa
     size = np.where(finite, np.abs(r), 0.0)
     good = same if exactly else same | (gaps <= atol + rtol * np.abs(r)) & finite
     _add_largest(sums, start, gaps, good, exactly)
-    a, r, d = (np.where(finite, x, 0.0) for x in (a, r, gaps))
+    counts = finite & ((np.abs(a) < fill) | (size < fill))
+    a, r, d = (np.where(counts, x, 0.0) for x in (a, r, gaps))
     sums.scale = max(sums.scale, float(size.max(initial=0.0)))
     sums.dot += float(a @ r)
     sums.own += float(a @ a)
@@ -235,11 +248,25 @@ def _add_largest(sums: _Sums, start: int, gaps: np.ndarray, good: np.ndarray, ex
     sums.outside += bad
 
 
-def _root_mean_square(array: np.ndarray) -> float:
+def _root_mean_square(array: np.ndarray, fill: float) -> float:
+    """Of the finite values below ``fill``."""
     total, count = 0.0, 0
     for _, block, _ in _blocks(array, array):
         values = block.astype(np.float64)
-        values = values[np.isfinite(values)]
+        values = values[np.abs(values) < fill]
         total += float(values @ values)
         count += values.size
     return math.sqrt(total / count) if count else 0.0
+
+
+def _fill(array: np.ndarray) -> float:
+    """From which magnitude on values are those of a mask, say -1e4 or the lowest of f32, which hide all others in a mean; else infinity.
+
+    They are the largest of all, there are several of them within a thousandth, and the others are a thousand times smaller.
+    """
+    if array.size < 2 or array.dtype.kind != "f":
+        return math.inf
+    largest = max(float(np.abs(block[np.isfinite(block)]).max(initial=0.0)) for _, block, _ in _blocks(array, array))
+    fill = largest * (1 - _SAME_FILL)
+    several = sum(int(np.count_nonzero(np.abs(block) >= fill)) for _, block, _ in _blocks(array, array)) > 1
+    return fill if several and 0.0 < _root_mean_square(array, fill) * _FILL < largest else math.inf

@@ -41,7 +41,7 @@ def sweep(arguments: argparse.Namespace) -> int:
         if not found.agrees:
             count.wrong.append(f"nothing was changed, found {found.first.row.b if found.first else 'other results'}")
         for seed in range(arguments.seed, arguments.seed + trials):
-            _trial(onnx, model, inputs, np.random.default_rng(seed), count)
+            _trial(onnx, model, inputs, np.random.default_rng([seed, *onnx.name.encode()]), count)
         print_line(onnx.stem, "", count, time.monotonic() - start)
         total.right += count.right
         total.itself += count.itself

@@ -126,23 +126,35 @@ def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
     return first.shape, first.dtype.kind, tuple(sums)
 
 
-def pair_by_value(a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], order: Mapping[Node, int]) -> list[TensorPair]:
+def pair_by_value(
+    a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value], order: Mapping[Node, int]
+) -> list[TensorPair]:
     """The tensors of B that have the values of one of A, each once; of several the first in the order of A.
 
+    Of tensors of one model with the same values (a Reshape and what it reads, or an Add of zeros) values tell the first one alone.
+
     Args:
-        a, b: of the tensors without a partner.
+        a, b: of the tensors.
+        taken: for values of B the partners that they keep.
         order: the positions of the layers of A.
     """
     by_size: dict[tuple[int, str], list[Value]] = {}
     for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
         by_size.setdefault((math.prod(a[value][0]), a[value][1]), []).append(value)
+    partners = set(taken.values())
+    seen: dict[tuple[int, str], list[Fingerprint]] = {}
     found: list[TensorPair] = []
-    for value, print_b in b.items():
-        candidates = by_size.get((math.prod(print_b[0]), print_b[1]), [])
-        equal = (other for other in candidates if _are_equal(a[other][2], print_b[2]) and _have_one_shape(a[other][0], print_b[0]))
+    for value, own in b.items():
+        key = (math.prod(own[0]), own[1])
+        before = seen.setdefault(key, [])
+        is_first = not any(_are_equal(one[2], own[2]) for one in before)
+        before.append(own)
+        if not is_first or value in taken:
+            continue
+        equal = (other for other in by_size.get(key, ()) if _are_equal(a[other][2], own[2]) and _have_one_shape(a[other][0], own[0]))
         partner = next(equal, None)
-        if partner is not None:
-            candidates.remove(partner)
+        if partner is not None and partner not in partners:
+            partners.add(partner)
             found.append(TensorPair(partner, value, "value"))
     return found
 

@@ -347,16 +347,14 @@ class _Comparing:
 
     def _paired_by_value(self, a: ModelSide, rows: Rows, facts: Facts) -> list[TensorPair]:
         """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
-        doubtful = {one.value: self.pairs.by_b[one.value] for one in rows.found if is_suspicious(one) and one.value in self.pairs.by_b}
+        doubtful = {one.value for one in rows.found if is_suspicious(one)}
         constant = constant_layers(self.b.model)
         random = random_layers(self.b.order, seeded=self.seeded)
-        certain = {value: partner for value, partner in self.pairs.by_b.items() if value not in doubtful}
-        left_b = [value for value in computed(self.b.order) if value not in certain and value.node not in constant | random.keys()]
-        partners = set(certain.values())
-        left_a = [value for value in computed(a.order) if value not in partners]
-        prints_a = self._fingerprints(self.run_a, self.inputs.a, left_a, _facts(a.model, self.inputs.a))
-        prints_b = self._fingerprints(self.run_b, self.inputs.b, left_b, facts)
-        return pair_by_value(prints_a, prints_b, {node: i for i, node in enumerate(a.order)})
+        of_b = [value for value in computed(self.b.order) if value.node not in constant | random.keys()]
+        prints_a = self._fingerprints(self.run_a, self.inputs.a, list(computed(a.order)), _facts(a.model, self.inputs.a))
+        prints_b = self._fingerprints(self.run_b, self.inputs.b, of_b, facts)
+        taken = {value: partner for value, partner in self.pairs.by_b.items() if value not in doubtful}
+        return pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(a.order)})
 
     def _paired_again(self, a: ModelSide, rows: Rows) -> list[TensorPair]:
         """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
