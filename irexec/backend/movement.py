@@ -20,6 +20,8 @@ from irexec.schema.axes import normalize_axis
 _CALL, _COPY, _REORDERED = 1500.0, 0.3, 1.0
 # Elements of the blocks on which threads work.
 _BLOCK = 1 << 17
+# Elements of a block that take a hundredth of a second or so, after which the time of the run is to be looked at.
+_LONG = 1 << 22
 
 Index = tuple[slice, ...]
 
@@ -98,18 +100,19 @@ def pad(task: Task) -> Iterator[Kernel]:
         return
     pairs = list(zip(begins.array().ravel().tolist(), ends.array().ravel().tolist(), strict=True))
     mode = task.attributes["pad_mode"]
-    if mode == "constant" or all(min(pair) >= 0 for pair in pairs):
+    # The reference kernel cuts what takes long into blocks along any axis.
+    has_blocks = math.prod(task.output_shape()) <= _LONG or (0, 0) in pairs
+    if mode == "constant" or (has_blocks and all(min(pair) >= 0 for pair in pairs)):
         yield Pad(task, [(int(a), int(b)) for a, b in pairs], mode)
 
 
 class Pad(_Movement):
-    """The data with borders; blocks are cut along the first axis that is not padded."""
+    """The data with borders, in blocks along one axis."""
 
     def __init__(self, task: Task, pads: Sequence[tuple[int, int]], mode: str) -> None:
         shape = task.output_shape()
-        self._pads, self._mode, self._sizes = pads, mode, task.shape(0)
-        free = [axis for axis, pair in enumerate(pads) if pair == (0, 0) and shape[axis] > 1]
-        self._axis = free[0] if free else None
+        self._pads, self._mode = pads, mode
+        self._axis = self._cut_axis(shape)
         regions = [tuple(slice(0, size) for size in shape)]
         if self._axis is not None:
             step = -(-shape[self._axis] // max(1, math.prod(shape) // _BLOCK))
@@ -118,19 +121,36 @@ class Pad(_Movement):
             regions = [(*whole[:axis], slice(start, min(start + step, shape[axis])), *whole[axis + 1 :]) for start in starts]
         super().__init__(task, f"copy and {mode} borders", regions)
 
+    def _cut_axis(self, shape: Sequence[int]) -> int | None:
+        """The first axis without pads; for what takes long another one, if that makes smaller blocks."""
+        free = [axis for axis, pair in enumerate(self._pads) if pair == (0, 0) and shape[axis] > 1]
+        # The values of a border come from other blocks, unless they are constant.
+        possible = range(len(shape)) if self._mode == "constant" else free
+        if math.prod(shape) <= _LONG * (shape[free[0]] if free else 1):
+            return free[0] if free else None
+        return max(possible, key=lambda axis: shape[axis], default=None)
+
     def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:
-        data = inputs[0]
-        if self._axis is not None:
-            data = data[(slice(None),) * self._axis + (self._regions[index][self._axis],)]
-        sizes = [out if axis == self._axis else size for axis, (size, out) in enumerate(zip(self._sizes, target.shape, strict=True))]
-        kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(self._pads, sizes, strict=True)]
-        inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(self._pads, target.shape, strict=True)]
+        data, pads = self._part(index, inputs[0])
+        kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pads, data.shape, strict=True)]
+        inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(pads, target.shape, strict=True)]
         if all(part.start < part.stop for part in kept):
             np.copyto(target[tuple(inner)], data[tuple(kept)])
         value = inputs[3] if len(inputs) > 3 and self._own > 3 else None
         for axis in range(target.ndim):
             self._border(target, axis, inner, value)
             inner[axis] = slice(None)
+
+    def _part(self, index: int, data: np.ndarray) -> tuple[np.ndarray, Sequence[tuple[int, int]]]:
+        """The data of a region, and its pads."""
+        if self._axis is None:
+            return data, self._pads
+        region, before = self._regions[index][self._axis], self._pads[self._axis][0]
+        start, stop = (min(max(at - before, 0), data.shape[self._axis]) for at in (region.start, region.stop))
+        own = (max(min(before, region.stop) - region.start, 0), 0)
+        own = (own[0], region.stop - region.start - own[0] - (stop - start))
+        part = data[(slice(None),) * self._axis + (slice(start, stop),)]
+        return part, [*self._pads[: self._axis], own, *self._pads[self._axis + 1 :]]
 
     def _border(self, target: np.ndarray, axis: int, inner: Sequence[slice], value: np.ndarray | None) -> None:
         """Fill both borders along an axis from what is inside them; the axes before are whole already."""

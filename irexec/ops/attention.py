@@ -10,6 +10,7 @@ from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, broadcastable_to, may_equal, shape_text
 from irexec.ir.facts import Fact
+from irexec.reference.products import matmul
 from irexec.reference.softmax import score_scale, softmax_with_sink
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
@@ -41,13 +42,13 @@ def scaled_dot_product_attention_13(
     """
     factor = score_scale(query, scale)
     with np.errstate(invalid="ignore", over="ignore"):
-        scores = np.matmul(query * factor, np.swapaxes(key, -1, -2))
+        scores = matmul(query * factor, np.swapaxes(key, -1, -2))
         if causal:
             scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf).astype(scores.dtype, copy=False)
         elif attention_mask is not None:
             scores = _masked(scores, attention_mask)
         weights = softmax_with_sink(scores, sink)
-        return np.matmul(weights, value)
+        return matmul(weights, value)
 
 
 def _masked(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -11,6 +11,8 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, at_least, broadc
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory
+from irexec.reference.padding import Mode as PadMode
+from irexec.reference.padding import padded
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import SCALAR, AnyTensor, AxesTensor, IntegerVector
@@ -148,7 +150,6 @@ def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
 
 
 PadValue = Annotated[AnyTensor, SCALAR]
-PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray | None, mode: PadMode) -> np.ndarray:
@@ -157,16 +158,10 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
     check(largest <= np.iinfo(np.intp).max, f"a pad of {largest} is more than an axis can have")
     added = [(max(a, 0), max(b, 0)) for a, b in pairs]
     check_memory([size + sum(pair) for size, pair in zip(data.shape, added, strict=True)], data.dtype, "the uncropped data")
-    if not pairs:
-        # np.pad takes no empty list of pads.
-        padded = data.copy()
-    elif mode == "constant":
-        default = "" if data.dtype == object else np.zeros((), data.dtype)
-        padded = np.pad(data, added, mode="constant", constant_values=default if value is None else value.reshape(-1)[0])
-    else:
-        padded = np.pad(data, added, mode=mode)
+    default = "" if data.dtype == object else np.zeros((), data.dtype)
+    result = padded(data, added, mode, default if value is None else value.reshape(-1)[0])
     # A copy, so that this is not a view of the data.
-    return padded[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, padded.shape, strict=True))]
+    return result[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, result.shape, strict=True))]
 
 
 def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:

@@ -10,6 +10,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
+from irexec.reference.products import matmul
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.element_checks import unify_elements
 from irexec.schema.inputs import NUMERIC, IntegerVector, Rank
@@ -31,7 +32,7 @@ def matmul_1(a: Matrices, b: Matrices, *, transpose_a: bool = False, transpose_b
     A vector is a row on the left and a column on the right, whatever the flags are, and its axis
     is removed from the result. Source: MatMul-1.
     """
-    return np.asarray(np.matmul(_transposed(a, transpose_a), _transposed(b, transpose_b)))
+    return matmul(_transposed(a, transpose_a), _transposed(b, transpose_b))
 
 
 @matmul_1.shape_rule
@@ -71,7 +72,7 @@ def grouped_matmul_17(mat_a: GroupedMatrices, mat_b: GroupedMatrices, offsets: I
     if mat_b.ndim == 3:
         mat_b = mat_b.swapaxes(1, 2)
     if mat_a.ndim == 3 or offsets is None:
-        return np.matmul(mat_a, mat_b)
+        return matmul(mat_a, mat_b)
     stops = integers(offsets, "offsets")
     groups = [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
     if mat_b.ndim == 2:

@@ -41,6 +41,16 @@ def test_pad(dtype: type, mode: str, begin: tuple[int, ...], end: tuple[int, ...
     check_kernels("Pad", "opset12", [*inputs, data((), dtype)], {"pad_mode": mode}, constants=[1, 2])
 
 
+@pytest.mark.parametrize(("begin", "end"), [((1, 2, 3), (2, 0, 1)), ((-1, 2, -2), (3, -1, 1)), ((0, 9, 0), (0, 9, 0))])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (7, 2, 4)])
+def test_large_pads_are_cut_along_axes_with_pads(
+    begin: tuple[int, ...], end: tuple[int, ...], shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(movement, "_LONG", 1)
+    inputs = [data(shape, np.float32), np.array(begin), np.array(end), np.array(7, np.float32)]
+    check_kernels("Pad", "opset12", inputs, {"pad_mode": "constant"}, constants=[1, 2])
+
+
 def test_pads_that_remove_elements() -> None:
     inputs = [data((2, 3, 4, 5), np.float32), np.array([0, -1, 2, -2]), np.array([0, 0, -3, 1]), np.array(7, np.float32)]
     check_kernels("Pad", "opset12", inputs, {"pad_mode": "constant"}, constants=[1, 2])

@@ -76,7 +76,17 @@ def _transposed(builder: irexec.Builder) -> Any:
     return builder.emit("ConvolutionBackpropData", x, np.ones((1, 1, 60), np.float32), name="long", **attributes)
 
 
-@pytest.mark.parametrize("build", [_sequence, _regions, _large_region, _transposed])
+def _small_products(builder: irexec.Builder) -> Any:
+    x = builder.parameter("f32", (4_500, 30, 30), "x")
+    return builder.emit("MatMul", x, x, name="long")
+
+
+def _product_of_integers(builder: irexec.Builder) -> Any:
+    x = builder.parameter("f32", (500, 500), "x")
+    return builder.emit("MatMul", builder.emit("Convert", x, destination_type="i32"), np.ones((500, 500), np.int32), name="long")
+
+
+@pytest.mark.parametrize("build", [_sequence, _regions, _large_region, _transposed, _small_products, _product_of_integers])
 def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count[int]) -> None:
     builder = irexec.Builder("m")
     results = build(builder)
@@ -99,6 +109,21 @@ def test_a_step_ends_between_its_blocks(clock: itertools.count[int], threads: in
     with pytest.raises(irexec.RunTimeoutError, match="'long'"):
         compiled.run([array], timeout=10)
     assert compiled.run([array], timeout=1000)[0][-1, -1, -1] == 64
+
+
+@pytest.mark.parametrize(("optimize", "mode"), [(True, "constant"), (True, "edge"), (False, "constant"), (False, "edge")])
+def test_a_pad_ends_between_its_blocks(clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, optimize: bool, mode: str) -> None:
+    """Of every axis: the result of [62, 6] is cut into blocks of at most 8 elements."""
+    for name in ("backend.movement._BLOCK", "backend.movement._LONG", "reference.padding._BLOCK"):
+        monkeypatch.setattr(f"irexec.{name}", 8)
+    builder = irexec.Builder("m")
+    x = builder.parameter("f32", (60, 4), "x")
+    builder.result(builder.emit("Pad", x, np.array([1, 1]), np.array([1, 1]), version=1, name="long", pad_mode=mode))
+    compiled = irexec.compile_model(builder.model(), optimize=optimize, threads=1)
+    array = np.arange(240, dtype=np.float32).reshape(60, 4)
+    with pytest.raises(irexec.RunTimeoutError, match="'long'"):
+        compiled.run([array], timeout=10)
+    np.testing.assert_array_equal(compiled.run([array], timeout=1000)[0], np.pad(array, 1, mode))  # type: ignore[call-overload]
 
 
 def test_variables_are_as_before(clock: itertools.count[int]) -> None:
