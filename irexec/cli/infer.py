@@ -19,7 +19,7 @@ from irexec.cli.progress import spinner_then_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.trap_options import show_trap, trap_document, trap_from, trap_options
 from irexec.cli.usage import is_given
-from irexec.cli.weights_option import no_mmap
+from irexec.cli.weights_option import no_mmap, note_mapping
 from irexec.messages import counted, listed
 from irexec.tools.histogram import BINS, histogram
 from irexec.tools.image_files import IMAGE_SUFFIXES
@@ -113,6 +113,8 @@ def infer(
         trap=trap_from(options),
         **options,
     )
+    if request.mmap and not as_json:
+        note_mapping(model, request.weights)
     with spinner_then_bar(f"running {model}", 1) as advance:
         report = run_once(model, sources, request, Messages(render.note_line, render.warning_line), advance)
     histograms = [histogram(array, bins, name=name) for name, array in report.tensors.items()] if show_histograms else []

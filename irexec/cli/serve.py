@@ -12,6 +12,7 @@ from irexec.cli.limit_options import max_memory_option, threads_option
 from irexec.cli.precision_option import precision_option
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.signals import leave_to_command
+from irexec.cli.weights_option import no_mmap, note_mapping
 from irexec.runtime.precision import Precision
 
 
@@ -30,11 +31,13 @@ from irexec.runtime.precision import Precision
 @threads_option("How many threads work on each run; default: those of the cores that a job has.")
 @click.option("--max-request-mb", type=click.IntRange(1, 2047), default=64, show_default=True, help="The largest request.")
 @precision_option()
+@no_mmap
 @max_memory_option()
 @click.option("--json", "as_json", is_flag=True, help="A line of versioned JSON once the addresses are listened on.")
 def serve(
     models: tuple[str, ...], shapes: tuple[ShapeOptions, ...], host: str, port: int, grpc_port: int, no_grpc: bool, max_batch: int,
-    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, precision: Precision, max_memory: int | None, as_json: bool,
+    max_delay_ms: float, jobs: int, threads: int | None, max_request_mb: int, precision: Precision, mmap: bool, max_memory: int | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Answer requests to each MODEL (an .xml or .onnx) by the Open Inference Protocol (KServe V2), over HTTP and gRPC.
 
@@ -58,8 +61,11 @@ def serve(
     load_kserve()
     options = PredictorOptions(
         shapes=shapes_by_input(shapes, "--shape"), threads=threads or max(1, thread_count() // jobs), precision=precision,
-        max_memory=max_memory,
+        mmap=mmap, max_memory=max_memory,
     )  # fmt: skip
+    if mmap and not as_json:
+        for path in paths.values():
+            note_mapping(path)
     with render.progress("loading"):
         served = [ServedModel(name, path, options) for name, path in paths.items()]
     request = ServeOptions(

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
+from irexec.integrations import open_inference
+from irexec.io import weights
 
 MODEL = str(Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml")
 Capture = pytest.CaptureFixture[str]
@@ -32,3 +34,12 @@ def test_wrong_usage(arguments: list[str], says: str, capsys: Capture) -> None:
 def test_without_kserve_the_command_says_what_to_install(capsys: Capture) -> None:
     assert run(["serve", MODEL]) == 4
     assert capsys.readouterr().err == "error: this needs kserve, which is not installed: pip install 'irexec[serve]'\n"
+
+
+@pytest.mark.parametrize(("options", "is_noted"), [([], True), (["--no-mmap"], False), (["--json"], False)])
+def test_files_that_are_mapped_are_noted(options: list[str], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(weights, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(open_inference, "load_kserve", lambda: None)
+    monkeypatch.setattr(open_inference, "serve", lambda models, options, started: None)
+    assert run(["serve", MODEL, *options]) == 0
+    assert ("classifier.bin is mapped: " in capsys.readouterr().err) is is_noted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ import irexec
 from irexec.analysis import attributes
 from irexec.cli.main import run
 from irexec.dtypes.elements import F32
+from irexec.io import weights
 from irexec.runtime.session import Session
 from irexec.schema.opdef import OpDef
 from tests.cli.infer.running import CLASSIFIER, Capture, infer, values
@@ -43,6 +45,20 @@ COUNTER = """<?xml version="1.0"?>
 <edge from-layer="2" from-port="0" to-layer="3" to-port="1"/><edge from-layer="3" from-port="2" to-layer="4" to-port="0"/>
 <edge from-layer="3" from-port="2" to-layer="5" to-port="0"/>
 </edges></net>"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="nothing ends a process whose mapped file is shortened")
+def test_a_file_that_is_mapped_is_noted(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    bin = CLASSIFIER.with_suffix(".bin")
+    note = f"note: {bin} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once\n"
+    given = (CLASSIFIER, "-i", "zeros")
+    assert infer(capsys, *given)[1] == ""
+    monkeypatch.setattr(weights, "READ_AT_ONCE", bin.stat().st_size - 1)
+    assert infer(capsys, *given)[1] == note
+    assert infer(capsys, *given, "--bin", bin)[1] == note
+    for options in (["--no-mmap"], ["--json"]):
+        assert infer(capsys, *given, *options)[1] == ""
+    assert infer(capsys, CLASSIFIER.with_suffix(".onnx"), *given[1:])[1] == ""
 
 
 def _counter(folder: Path) -> Path:
