@@ -1,46 +1,13 @@
-"""FakeQuantize and BatchNormInference, by blocks."""
+"""BatchNormInference, by blocks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from irexec.backend.block_types import block_function
-from irexec.backend.chain import BlockFunction
 from irexec.backend.kernel import Task
-from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
-
-
-@block_function("FakeQuantize", since=1)
-def _fake_quantize_1(task: Task) -> BlockOperation | None:
-    """For constant, finite bounds with input_low < input_high: the data clipped to them, then quantized without any condition."""
-    dtype = task.dtype(0)
-    sources = [source for source in task.constants[1:5] if source is not None]
-    if dtype is None or len(sources) < 4 or task.attributes.get("auto_broadcast", "numpy") == "pdpd":
-        return None
-    low, high, out_low, out_high = (source.array() for source in sources)
-    with np.errstate(all="ignore"):
-        finite = all(np.isfinite(values).all() for values in (low, high, out_low, out_high, high - low, out_high - out_low))
-    if not finite or not (low < high).all():
-        return None
-    return BlockOperation(_quantize(dtype.type(task.attributes["levels"] - 1)), (0, 1, 2, 3, 4), (None,) * 5, temporaries=1, passes=14)
-
-
-def _quantize(intervals: np.floating) -> BlockFunction:
-    def quantize(scratch: Scratch, out: np.ndarray, x: np.ndarray, *bounds: np.ndarray) -> None:
-        low, high, out_low, out_high = bounds
-        level = scratch.take(out.shape, out.dtype)
-        clip(x, low, high, out=level)
-        np.subtract(level, low, out=level)
-        np.divide(level, high - low, out=level)
-        np.multiply(level, intervals, out=level)
-        np.rint(level, out=level)
-        np.divide(level, intervals, out=level)
-        np.multiply(level, out_high - out_low, out=level)
-        np.add(level, out_low, out=out)
-
-    return quantize
 
 
 @block_function("BatchNormInference", since=5)

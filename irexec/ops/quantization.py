@@ -9,6 +9,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.ir.dims import broadcastable_to, shape_text
 from irexec.ir.facts import Fact
+from irexec.reference.quantization import level_values, nearest_levels
 from irexec.schema.attributes import AtLeast
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.element_checks import unify_elements
@@ -17,7 +18,7 @@ from irexec.schema.inputs import FloatTensor
 from irexec.schema.registry import op
 
 
-@op("FakeQuantize", since=1, widen=True, tolerance=4e-6)
+@op("FakeQuantize", since=1)
 def fake_quantize_1(
     data: FloatTensor,
     input_low: FloatTensor,
@@ -30,14 +31,13 @@ def fake_quantize_1(
 ) -> np.ndarray:
     """The nearest of ``levels`` levels from input_low to input_high, mapped to output_low..output_high.
 
-    At or below the smaller input bound it is output_low, above the larger one output_high; halves are
-    rounded to even. Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
+    At or below the smaller input bound it is output_low, above the larger one output_high; halves are rounded to even. Levels are
+    computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see ``level_values``).
+    Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
     """
     low, high, out_low, out_high = (align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high))
-    intervals = data.dtype.type(levels - 1)
     with np.errstate(all="ignore"):
-        level = np.rint((data - low) / (high - low) * intervals)
-        inside = level / intervals * (out_high - out_low) + out_low
+        inside = level_values(nearest_levels(data, low, high, levels), out_low, out_high, levels)
     below, above = data <= np.minimum(low, high), data > np.maximum(low, high)
     return np.where(below, out_low, np.where(above, out_high, inside)).astype(data.dtype)
 

@@ -28,7 +28,7 @@ Capture = pytest.CaptureFixture[str]
 def model_of(row: Row, path: Path) -> One:
     """Write the model of a row to the .xml of this path."""
     known = {i: row.case.inputs[i].array.shape for i in row.parameters}
-    one = one_operation(row.case, known | {i: parse_shape(text) for i, text in row.shapes.items()})
+    one = one_operation(row.case, known | {i: parse_shape(text) for i, text in row.shapes.items()}, row.gathered)
     one.text.write(path)
     return one
 
@@ -59,7 +59,7 @@ def test_a_model_is_reduced_to_it(row: Row, tmp_path: Path) -> None:
         node.id += first
         model.nodes.append(node)
     report = reduce(model, FindingCheck(row.code))
-    assert {layer.type for layer in report.layers} <= {row.case.type}
+    assert {layer.type for layer in report.layers} <= {row.case.type, *(["GatherElements"] if row.gathered else [])}
     assert row.code in {finding.code for finding in irexec.validate(report.found.model, portability=True)}
 
 

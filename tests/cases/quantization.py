@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tests.support.cases import case, emptied, facts_case, halves, random, refuses, typed
+from irexec.dtypes.elements import element
+from tests.support.cases import Case, case, emptied, facts_case, halves, random, refuses, typed
+from tests.support.exact_levels import fake_quantize
 
 X = random("f32", 2, 3, 4, low=-3, high=3)
 ROWS = [
@@ -73,6 +75,33 @@ ROWS += [
     # By the formula: NaN is on neither side of a range, and no level is near it.
     case("FakeQuantize", 1, [np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
 ]  # fmt: skip
+
+
+def _exact(kind: str, data: object, *bounds: object, levels: int, id: str) -> Case:
+    """A row whose result is that of exact arithmetic, rounded once; f16 is also computed in f32, whose results are not quite those."""
+    x, *ranges = (typed(kind, values).array.astype(element(kind).carrier) for values in (data, *bounds))
+    gives, tolerance = fake_quantize(x, *ranges, levels=levels), 0.0 if kind == "f32" else None
+    return case(
+        "FakeQuantize", 1, typed(kind, x), *(typed(kind, v) for v in ranges), levels=str(levels), gives=gives, id=id, tolerance=tolerance
+    )
+
+
+_SOME = np.concatenate([np.linspace(-40, 40, 97), [0, 0.01, -0.1, 1, -32.3764, 32.12346, 1e-30, -1e-12]])
+# One for which the f32 product of index and step is never the level, one for which a level is 0 but for the rounding of its bounds.
+_LOWS, _HIGHS = np.array([[-32.3764], [-1.9], [-7.0]]), np.array([[32.12346], [5.1], [7.0]])
+ROWS += [
+    _exact("f32", _SOME, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="zero is a level"),
+    _exact("f32", _SOME, -32.3764, 32.12346, -3.23764, 3.212346, levels=255, id="another asymmetric range"),
+    _exact("f32", np.broadcast_to(_SOME, (3, 105)), _LOWS, _HIGHS, _LOWS, _HIGHS, levels=256, id="three asymmetric ranges"),
+    _exact("f32", _SOME, -32.3764, 32.12346, 32.12346, -32.3764, levels=16, id="asymmetric, output range upside down"),
+    _exact("f32", _SOME, -20.0, 20.0, 1e-9, 1.0, levels=256, id="a bound near zero is kept"),
+    _exact("f32", _SOME, -20.0, 20.0, -20.0, 20.0, levels=256, id="zero is between two levels"),
+    _exact("f32", np.arange(-1, 7, 0.25), 0.0, 6.0, 0.0, 6.0, levels=13, id="many halves"),
+    # Each second of them is between two levels: 30 * 64.49986 / 255 can be written in f32.
+    _exact("f32", -32.3764 + np.arange(500) * 0.1264703, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="all levels and halves"),
+    _exact("f16", _SOME, -32.3764, 32.12346, -32.3764, 32.12346, levels=256, id="zero is a level, in f16"),
+    _exact("f16", np.broadcast_to(_SOME, (3, 105)), _LOWS, _HIGHS, _LOWS, _HIGHS, levels=255, id="three asymmetric ranges, in f16"),
+]
 ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]
 ROWS.append(case("FakeQuantize", 1, np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))
 ROWS += [

@@ -15,7 +15,7 @@ from irexec.errors import OpError
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import write_shape
-from tests.support.cases import Case
+from tests.support.cases import Case, Typed
 from tests.support.laws import exact_facts, infer
 
 
@@ -52,6 +52,12 @@ class Text:
 
     def convert(self, source: tuple[int, int], to: Element) -> tuple[int, int]:
         return self.layer("Convert", "opset1", {"destination_type": to.name}, [source], [to]), 1
+
+    def as_gathered(self, source: tuple[int, int], x: Typed) -> tuple[int, int]:
+        """The same values as a GatherElements of constants."""
+        indices = np.broadcast_to(np.arange(len(x.array)).reshape(-1, *(1,) * (x.array.ndim - 1)), x.array.shape).astype(np.int32)
+        inputs = [source, (self.constant(I32, indices), 0)]
+        return self.layer("GatherElements", "opset6", {"axis": "0"}, inputs, [x.element]), 2
 
     def xml(self) -> str:
         return f'<net name="one" version="11"><layers>{"".join(self.layers)}</layers><edges>{"".join(self.edges)}</edges></net>'
@@ -99,8 +105,8 @@ class One:
     results: list[str]
 
 
-def one_operation(row: Case, shapes: Mapping[int, PartialShape]) -> One:
-    """The inputs in ``shapes`` are Parameters of these shapes, the others are constants."""
+def one_operation(row: Case, shapes: Mapping[int, PartialShape], gathered: Sequence[int] = ()) -> One:
+    """The inputs in ``shapes`` are Parameters of these shapes, the others constants, those of ``gathered`` after a GatherElements."""
     text = Text([], [], bytearray())
     sources, fed = [], {}
     for i, x in enumerate(row.inputs):
@@ -110,7 +116,8 @@ def one_operation(row: Case, shapes: Mapping[int, PartialShape]) -> One:
             fed[f"n{source[0]}"] = x.array.astype(kind.carrier)
             sources.append(source if x.element.native else text.convert(source, x.element))
         else:
-            sources.append((text.constant(x.element, x.array), 0))
+            source = (text.constant(x.element, x.array), 0)
+            sources.append(text.as_gathered(source, x) if i in gathered else source)
     facts = _facts(row)
     node = text.layer(spelled(row.type), version_of(row.since), row.attributes, sources, [fact.element for fact in facts])
     results = []

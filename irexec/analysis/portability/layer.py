@@ -103,6 +103,20 @@ class Layer:
             value = value.node.inputs[0] if value.node.inputs else None
         return value is not None and value.node.type == "ShapeOf"
 
+    def is_gathered_from_constants(self, index: int) -> bool:
+        """Whether an input is computed from constants alone, by way of a GatherElements."""
+        waiting = [self.node.inputs[index]]
+        seen: set[Node] = set()
+        while waiting:
+            value = waiting.pop()
+            if value is None or value.node in seen:
+                continue
+            if value.node.type in ("Parameter", "ReadValue") or value.node.bodies:
+                return False
+            seen.add(value.node)
+            waiting += value.node.inputs
+        return any(node.type == "GatherElements" for node in seen)
+
     def is_used(self, output: int) -> bool:
         """Whether something reads an output."""
         return output < len(self.node.outputs) and self.node.outputs[output] in self.read

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from irexec.analysis.portability.conditions import applies
 from irexec.analysis.portability.layer import BYTES, Layer, may_be
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, windows_beside
 from irexec.ir.dims import low
+from irexec.reference.quantization import level_values
 
 
 @applies("IR911")
@@ -175,3 +178,27 @@ applies("IR937")(_seeded)
 @applies("IR938")
 def _folded(layer: Layer) -> bool:
     return layer.is_integer()
+
+
+@applies("IR939")
+def _beside_zero(layer: Layer) -> bool:
+    bounds, levels = [layer.value(3), layer.value(4)], layer["levels"]
+    if levels is None or any(bound is None for bound in bounds):
+        return False
+    begin, end = np.broadcast_arrays(*(np.asarray(bound, np.float32) for bound in bounds))
+    with np.errstate(all="ignore"):
+        step = (end - begin) / np.float32(levels - 1)
+        index = np.rint(-begin.astype(np.float64) / step)
+        inside = (index > 0) & (index < levels - 1)
+        is_zero = level_values(index, begin, end, levels) == 0
+        # The plugin multiplies and adds with one rounding.
+        return bool((inside & is_zero & ((index * step + begin).astype(np.float32) != 0)).any())
+
+
+@applies("IR940")
+def _gathered_operand(layer: Layer) -> bool:
+    operands, arrow, result = (layer["equation"] or "").partition("->")
+    labels = operands.split(",")
+    if not arrow or len(labels) != 2 or not set(labels[0]).intersection(labels[1], result) - {" ", "."}:
+        return False
+    return any(layer.has(i) and layer.is_gathered_from_constants(i) for i in range(2))

@@ -158,4 +158,15 @@ VALUES: tuple[D, ...] = (
       "whether the input is constant",
       '<layer type="Exp" version="opset1">\n  <input>\n    <port id="0" precision="I32"/>\n  </input>\n</layer>',
       "Convert to f32 before, and round after it."),
+    D("IR939", "level of zero", ("FakeQuantize",), "CPU plugin", "values",
+      "the CPU plugin rounds the step between two levels to f32, so that levels are up to two ulps of the range off and the one "
+      "that is meant to be 0 is not; irexec has exact levels, rounded once, and 0",
+      '<layer type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+      "Where zeros matter, as in 0 / 0 or under padding, begin the range with 0 or choose a step that is a power of two."),
+    D("IR940", "operand gathered from constants", ("Einsum",), "CPU plugin", "values",
+      "the CPU plugin computes an Einsum of several matrices wrongly if one of its operands is computed from constants by "
+      "GatherElements, which is not folded",
+      '<layer type="GatherElements" version="opset6">\n  <data axis="0"/>\n</layer>\n'
+      '<layer type="Einsum" version="opset7">\n  <data equation="inh,tnh->int"/>\n</layer>',
+      "Replace the GatherElements by a constant."),
 )

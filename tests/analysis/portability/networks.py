@@ -220,3 +220,16 @@ has_not(
 for _name, _values in (("Exp", (2, 3, 1, 4)), ("Log", (2, 3, 5, 9)), ("Sin", (2, 1, 2, 8)), ("Asin", (1, 1, 0, 1))):
     has("IR938", "i32", _name, 1, ints("i32", *_values), parameters=())
 has_not("IR938", "f32", "Exp", 1, random("f32", 4), parameters=())
+
+# So large that what is left of zero is not within the tolerance.
+_LARGE = 2.0**20
+for _name, _low, _high, _levels in (("asymmetric", -20.0, 31.0, 256), ("symmetric", -3.3, 3.3, 255)):
+    _range = [_low * _LARGE, _high * _LARGE]
+    has("IR939", _name, "FakeQuantize", 1, [0.0, 1.0], *_range, *_range, parameters=FIRST, levels=str(_levels))
+has_not("IR939", "from zero", "FakeQuantize", 1, [0.0, 1.0], 0.0, 3.3 * _LARGE, 0.0, 3.3 * _LARGE, parameters=FIRST, levels="256")
+has_not("IR939", "a step of 0.5", "FakeQuantize", 1, [0.0, 1.0], -50.0, 77.5, -50.0, 77.5, parameters=FIRST, levels="256")
+
+_OPERANDS = random("f32", 16, 4, 8), random("f32", 16, 4, 8, seed=1)
+has("IR940", "four matrices", "Einsum", 7, *_OPERANDS, parameters=FIRST, gathered=(1,), equation="inh,tnh->int")
+has_not("IR940", "constant", "Einsum", 7, *_OPERANDS, parameters=FIRST, equation="inh,tnh->int")
+has_not("IR940", "one matrix", "Einsum", 7, *_OPERANDS, parameters=FIRST, gathered=(1,), equation="inh,tnh->it")

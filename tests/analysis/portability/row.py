@@ -19,6 +19,7 @@ class Row:
         case: the operation and its inputs.
         parameters: the inputs that are Parameters; the others are constants.
         shapes: of Parameters, where they are not static.
+        gathered: the constants that a GatherElements gives, of the first axis.
         asked: whether OpenVINO is asked; it is not where the answer is known to depend on chance.
     """
 
@@ -27,6 +28,7 @@ class Row:
     case: Case
     parameters: tuple[int, ...] = ()
     shapes: Mapping[int, str] = field(default_factory=dict)
+    gathered: tuple[int, ...] = ()
     asked: bool = True
 
     @property
@@ -46,12 +48,13 @@ def _row(
     *inputs: Any,
     parameters: Any = None,
     shapes: Any = None,
+    gathered: tuple[int, ...] = (),
     asked: bool = True,
     **attributes: Any,
 ) -> None:
     made = case(type, since, *inputs, id=id, **attributes)
     chosen = tuple(range(len(made.inputs))) if parameters is None else tuple(parameters)
-    ROWS.append(Row(code, fires, made, chosen, shapes or {}, asked))
+    ROWS.append(Row(code, fires, made, chosen, shapes or {}, gathered, asked))
 
 
 def has(code: str, id: str, type: str, since: int | str, *inputs: Any, **rest: Any) -> None:

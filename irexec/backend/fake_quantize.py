@@ -1,0 +1,150 @@
+"""FakeQuantize by blocks: two linear functions in f64, which give the levels of the reference kernel bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.backend.block_types import block_function
+from irexec.backend.chain import BlockFunction
+from irexec.backend.kernel import Task
+from irexec.backend.numpy_ufuncs import clip
+from irexec.backend.registry import BlockOperation
+from irexec.backend.scratch import Scratch
+from irexec.reference.quantization import level_values, nearest_levels
+
+_F64 = np.dtype(np.float64)
+_CHECKED = 1 << 19
+"""Levels of all ranges together up to which they are checked."""
+_KEPT = 64
+"""Blocks of ranges whose levels are kept."""
+_FACTORS = (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+
+
+@block_function("FakeQuantize", since=1)
+def _fake_quantize_1(task: Task) -> BlockOperation | None:
+    """For constant, finite bounds of f32 or f16 with input_low < input_high whose levels are those of the reference kernel."""
+    dtype, levels = task.dtype(0), task.attributes["levels"]
+    sources = [source for source in task.constants[1:5] if source is not None]
+    if dtype not in (np.float32, np.float16) or len(sources) < 4 or task.attributes.get("auto_broadcast", "numpy") == "pdpd":
+        return None
+    bounds = tuple(np.asarray(source.array()) for source in sources)
+    if not all(np.isfinite(values).all() for values in bounds) or not (bounds[0] < bounds[1]).all():
+        return None
+    ranges = np.broadcast_shapes(*(values.shape for values in bounds))
+    if np.prod(ranges, dtype=np.int64) * levels > _CHECKED:
+        return None
+    found = _Levels.of(bounds, levels)
+    if found is None:
+        return None
+    if found.scale.size > 1:
+        return BlockOperation(_quantize_by_ranges(levels), (0, 1, 2, 3, 4), (None,) * 5, temporaries=3, passes=14)
+    return BlockOperation(found.reshaped(()).quantize, (0,), (None,), temporaries=3, passes=9)
+
+
+def _quantize_by_ranges(levels: int) -> BlockFunction:
+    """``quantize`` for bounds that are arguments. A block is asked for in every run: its levels are kept by the bytes of its bounds."""
+    known: dict[object, _Levels] = {}
+
+    def quantize(scratch: Scratch, out: np.ndarray, x: np.ndarray, *bounds: np.ndarray) -> None:
+        key = *(values.shape for values in bounds), *(values.tobytes() for values in bounds)
+        of_block = known.get(key)
+        if of_block is None:
+            if len(known) == _KEPT:
+                known.clear()
+            of_block = _Levels.of(bounds, levels)
+            if of_block is None:
+                raise AssertionError("the levels of all ranges have been checked")
+            known[key] = of_block
+        of_block.quantize(scratch, out, x)
+
+    return quantize
+
+
+@dataclass(frozen=True, eq=False)
+class _Levels:
+    """The levels of one range, or of several, as arrays that broadcast to a block.
+
+    Attributes:
+        low, high: the bounds of the data, in its type.
+        begin, factor, scale: the index of a level is ``(data - begin) * factor * scale``, rounded. No factor is 1 for all ranges.
+        step, offset: the value of a level is ``index * step + offset``.
+        zero: the index of the level that is taken for 0, -1 where the value of each level is right; None if it is so for all ranges.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    begin: np.ndarray
+    factor: np.ndarray | None
+    scale: np.ndarray
+    step: np.ndarray
+    offset: np.ndarray
+    zero: np.ndarray | None
+
+    @staticmethod
+    def of(bounds: Sequence[np.ndarray], levels: int) -> _Levels | None:
+        """The levels of finite bounds; None if they are not those of the reference kernel for every value of the data."""
+        ranges = np.broadcast_arrays(*bounds)
+        low, high, out_low, out_high = (values.reshape(-1, 1) for values in ranges)
+        begin, step = low.astype(_F64), np.subtract(out_high, out_low, dtype=_F64) / (levels - 1)
+        offset, index = out_low.astype(_F64), np.arange(levels, dtype=_F64)
+        values, linear = level_values(index, out_low, out_high, levels), (index * step + offset).astype(low.dtype)
+        snapped = (values == 0) & (linear != 0)
+        factor = _factors(low, high, levels)
+        if not np.array_equal(np.where(snapped, 0, linear), values) or not factor.all():
+            return None
+        zero = np.where(snapped.any(axis=1, keepdims=True), snapped.argmax(axis=1)[:, None], -1.0) if snapped.any() else None
+        scale = (levels - 1) / (np.subtract(high, low, dtype=_F64) * factor)
+        several = factor if (factor != 1).any() else None
+        return _Levels(low, high, begin, several, scale, step, offset, zero).reshaped(ranges[0].shape)
+
+    def reshaped(self, shape: tuple[int, ...]) -> _Levels:
+        """The same with arrays of another shape."""
+        arrays = (None if values is None else values.reshape(shape) for values in vars(self).values())
+        return _Levels(*arrays)  # type: ignore[arg-type]
+
+    def quantize(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        """Write the values of the levels nearest to ``x``, which may be ``out``."""
+        level = scratch.take(out.shape, _F64)
+        if x.dtype == np.float32:
+            clip(x, self.low, self.high, out=out)
+            np.copyto(level, out)
+        else:
+            # NumPy takes long to clip f16.
+            np.copyto(level, x)
+            clip(level, self.low, self.high, out=level)
+        np.subtract(level, self.begin, out=level)
+        if self.factor is not None:
+            np.multiply(level, self.factor, out=level)
+        np.multiply(level, self.scale, out=level)
+        np.rint(level, out=level)
+        others = None if self.zero is None else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
+        np.multiply(level, self.step, out=level)
+        np.add(level, self.offset, out=level)
+        np.copyto(out, level, casting="same_kind")
+        if others is not None:
+            # NumPy takes long to write through a mask. The sum makes 0 of -0.
+            np.multiply(out, others, out=out)
+            np.add(out, 0, out=out)
+
+
+def _factors(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
+    """For each range, a row, a factor with which the product of ``quantize`` gives the indices of the reference kernel; 0 if none does.
+
+    A value halfway between two levels is only seen as such if its product is exact, which the rounding of the scale decides. Indices
+    rise with the data: they are right everywhere if they are next to each threshold between two levels.
+    """
+    span = np.subtract(high, low, dtype=_F64)
+    thresholds = (low + (np.arange(levels - 1) + 0.5) * span / (levels - 1)).astype(low.dtype)
+    data = np.concatenate([thresholds, np.nextafter(thresholds, -np.inf), np.nextafter(thresholds, np.inf)], axis=1)
+    data = np.clip(data, low, high)
+    expected, distance = nearest_levels(data, low, high, levels), np.subtract(data, low, dtype=_F64)
+    factor = np.zeros(span.shape)
+    for candidate in _FACTORS:
+        is_right = (np.rint(distance * candidate * ((levels - 1) / (span * candidate))) == expected).all(axis=1, keepdims=True)
+        factor[(factor == 0) & is_right] = candidate
+        if factor.all():
+            break
+    return factor
