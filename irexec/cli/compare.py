@@ -214,6 +214,8 @@ def _reasons(suspect: Suspect) -> Iterator[str]:
     """What is known of a layer."""
     for name, (mine, theirs) in suspect.attributes.items():
         yield f"{name}: {mine or 'absent'} in A, {theirs or 'absent'} in B"
+    for name in suspect.unknown_constants:
+        yield f"constant {name!r} has values that no constant of A has"
     for one in suspect.inputs:
         state = "is not compared" if one.agrees is None else "agrees" if one.agrees else "differs"
         yield f"input {one.index} {one.name!r} {state}{f': {one.message}' if one.message else ''}"

@@ -82,7 +82,7 @@ def _names(found: Comparison) -> list[str]:
     """The layers that are named, the first divergence first."""
     if found.first is None:
         return []
-    return [found.first.suspect.layer.name, *(suspect.layer.name for suspect in found.first.between)]
+    return [layer.name for layer in found.first.likely]
 
 
 def _named_by(nodes: list[Node], change: Change) -> set[str]:

@@ -104,11 +104,13 @@ class Suspect(Record):
         layer: of B.
         inputs: of the layer.
         attributes: those that differ, with their values in A and in B; None where one has none. Of layers of two types, the types.
+        unknown_constants: the names of constants that it reads and whose values no constant of A has.
     """
 
     layer: Layer
     inputs: tuple[InputRow, ...]
     attributes: Mapping[str, tuple[str | None, str | None]]
+    unknown_constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ class Divergence(Record):
     row: TensorRow
     suspect: Suspect
     between: tuple[Suspect, ...]
+
+    @property
+    def likely(self) -> tuple[Layer, ...]:
+        """The layers that may be at fault: of those that read constants that A has not, or else all."""
+        suspects = (self.suspect, *self.between)
+        return tuple(one.layer for one in suspects if one.unknown_constants) or tuple(one.layer for one in suspects)
 
     @property
     def inputs_agree(self) -> bool | None:
@@ -251,6 +259,7 @@ class Comparison(Record):
         found = asdict(self)
         if self.first is not None:
             found["first"]["inputs_agree"] = self.first.inputs_agree
+            found["first"]["likely"] = [asdict(layer) for layer in self.first.likely]
         return {"agrees": self.agrees, **found}
 
 

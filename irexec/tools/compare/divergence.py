@@ -9,9 +9,12 @@ import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.side import attribute_values
+from irexec.analysis.model import Model
+from irexec.dtypes.elements import I32, I64
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import topological
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
@@ -31,6 +34,9 @@ class Context(Protocol):
 
     @property
     def isolates(self) -> bool: ...
+
+    @property
+    def unknown_constants(self) -> Mapping[Node, tuple[str, ...]]: ...
 
 
 def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
@@ -58,25 +64,34 @@ def _is_independent(found: Found, by_value: Mapping[Value, Found], ancestors: An
 
 
 def _described(first: Found, by_value: Mapping[Value, Found], ancestors: Ancestors, context: Context) -> Divergence:
-    graphs = [context.b.model, *(body.graph for node in context.b.model.walk() for body in node.bodies.values())]
-    constant = {node for graph in graphs for node in constant_layers(graph)}
+    passed_over = _computed_from_shapes(context.b.model) | {node for node in context.b.model.walk() if node.type == "ShapeOf"}
     between = []
     for node in ancestors.of(first.value)[1]:
         one = _suspect(node.outputs[0], first, by_value, context)
-        if node not in constant or one.attributes or any(row.agrees is False for row in one.inputs):
+        if node not in passed_over or one.attributes or one.unknown_constants or any(row.agrees is False for row in one.inputs):
             between.append(one)
-    return Divergence(
-        row=first.row,
-        suspect=_suspect(first.value, first, by_value, context),
-        between=tuple(between),
-    )
+    return Divergence(row=first.row, suspect=_suspect(first.value, first, by_value, context), between=tuple(between))
+
+
+def _computed_from_shapes(model: Model) -> set[Node]:
+    """The layers whose results depend on constants alone, or are integers that depend on shapes, those of bodies included."""
+    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
+    found = {node for graph in graphs for node in constant_layers(graph)}
+    for graph in graphs:
+        for node in topological(graph)[0]:
+            sources = [value.node for value in node.inputs if value is not None]
+            are_integers = all(value.fact is not None and value.fact.element in (I32, I64) for value in node.outputs)
+            if sources and are_integers and all(one.type in ("ShapeOf", "Constant") or one in found for one in sources):
+                found.add(node)
+    return found
 
 
 def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], context: Context) -> Suspect:
     node = value.node
     of_a = context.pairs.layer_of_a(node)
     inputs = (_input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
-    return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node))
+    unknown = context.unknown_constants.get(node, ())
+    return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node), unknown)
 
 
 def _input(i: int, value: Value, of_a: Node | None, first: Found, by_value: Mapping[Value, Found], context: Context) -> InputRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,10 +17,11 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Value
+from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
 from irexec.tools.compare.comparison import ONLY_B, Comparison, TensorRow, Uncompared
+from irexec.tools.compare.constants import KnownConstants
 from irexec.tools.compare.divergence import describe_first
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
@@ -130,6 +132,13 @@ class _Comparing:
     def isolates(self) -> bool:
         """Whether each layer is run alone."""
         return self.options.isolate
+
+    @functools.cached_property
+    def unknown_constants(self) -> Mapping[Node, tuple[str, ...]]:
+        """For layers of B the constants that A has not; of two models that are paired by structure."""
+        return (
+            KnownConstants(self.a.model).unknown(self.b.model) if isinstance(self.a, ModelSide) and self.a.model is not self.b.model else {}
+        )
 
     def _reshape(self) -> None:
         shapes = self.options.shapes or {}

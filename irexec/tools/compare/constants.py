@@ -1,0 +1,75 @@
+"""Which constants of B are those of A, whatever their axes: exporters transpose weights, but keep their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from irexec.analysis.constant_layers import constant_layers, leaves
+from irexec.analysis.model import Model
+from irexec.errors import IrexecError
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node
+
+_LEAST = 4
+"""Elements of a constant that is looked for; smaller ones are folded and split in many ways."""
+_MOVING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze")
+_NEAR = 1e-6
+"""The relative difference of sums over equal values, one of which may have been folded with a factor."""
+
+
+class KnownConstants:
+    """The constants of A, by what does not depend on the order of their elements.
+
+    Args:
+        a: a model.
+    """
+
+    def __init__(self, a: Model) -> None:
+        self._sums: dict[int, list[np.ndarray]] = {}
+        for node in a.walk():
+            self._add(node)
+        # What A computes from constants may be a constant of B; values that only change places are among those of A.
+        computed = (value.fact for node in constant_layers(a) if node.type not in _MOVING for value in node.outputs)
+        self._sizes_of_computed = {math.prod(fact.static_shape) for fact in computed if fact is not None and fact.is_static}
+
+    def _add(self, node: Node) -> None:
+        sums = _sums(node)
+        if sums is not None:
+            self._sums.setdefault(int(sums[0]), []).append(sums)
+
+    def unknown(self, b: Model) -> dict[Node, tuple[str, ...]]:
+        """For layers of B the names of the constants that they read and that A has not; nothing if A lacks most of all."""
+        looked = {node: self._has(sums) for node in b.walk() if (sums := _sums(node)) is not None}
+        if sum(looked.values()) * 2 < len(looked):
+            return {}
+        computed = constant_layers(b)
+        found: dict[Node, tuple[str, ...]] = {}
+        for node in b.nodes:
+            read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
+            names = tuple(leaf.name for leaf in read if looked.get(leaf) is False)
+            if names:
+                found[node] = names
+        return found
+
+    def _has(self, sums: np.ndarray) -> bool:
+        if int(sums[0]) in self._sizes_of_computed:
+            return True
+        return any(np.all(np.abs(other - sums) <= _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))) for other in self._near(sums))
+
+    def _near(self, sums: np.ndarray) -> Iterator[np.ndarray]:
+        return iter(self._sums.get(int(sums[0]), ()))
+
+
+def _sums(node: Node) -> np.ndarray | None:
+    """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the extremes."""
+    constant = node.constant
+    if constant is None or constant.count < _LEAST or not (constant.element.is_float or constant.element.is_integer):
+        return None
+    try:
+        values = constant_value(constant).astype(np.float64).ravel()
+    except IrexecError:
+        return None
+    return np.array([values.size, np.sqrt(values @ values), values.sum(), values.max(), values.min()])
