@@ -242,6 +242,9 @@ def _ending(found: Comparison) -> Iterator[str]:
         yield f"results that differ: {listed(bad, _NAMES)}"
     if found.missing_results:
         yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
+    if found.blind:
+        blind = listed([row.b.tensor for row in found.blind], _NAMES)
+        yield f"blind, since all values are the same with these inputs: {blind}; --tries 5 compares with others too"
     for reason, names in _by_reason(found).items():
         yield f"not compared, {reason}: {listed(names, _NAMES)}"
 

@@ -51,6 +51,7 @@ class TensorRow(Record):
         iteration: of a tensor inside a loop, from 0 on, one for each loop; () outside.
         follows: whether it differs only because the inputs of its layer do: the layers of A and B give the same for the same inputs.
             None where it agrees, or where the layer could not be run alone.
+        is_blind: it agrees, but has one value alone, zero say: another layer would give the same.
     """
 
     a: Layer | None
@@ -62,6 +63,7 @@ class TensorRow(Record):
     run: int = 1
     iteration: tuple[int, ...] = ()
     follows: bool | None = None
+    is_blind: bool = False
 
     @property
     def state(self) -> str:
@@ -220,6 +222,11 @@ class Comparison(Record):
         """Where rounding first grows beyond the tolerance."""
         first = next((row for row in (*self.rows, *self.results) if not row.agreement.agrees), None)
         return "" if first is None else str(first.b)
+
+    @property
+    def blind(self) -> tuple[TensorRow, ...]:
+        """The tensors that cannot show a fault with these inputs."""
+        return tuple(row for row in self.rows if row.is_blind)
 
     @property
     def differing(self) -> tuple[TensorRow, ...]:

@@ -16,6 +16,9 @@ from irexec.tools.compare.pairs import InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
 
+_SHAPED = ("Broadcast", "ReadValue")
+"""Layers whose results are often filled with one value, as they should be."""
+
 ElementOf = Callable[[Value], Element | None]
 
 
@@ -81,7 +84,8 @@ class Rows:
         agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
         run, agreement = worst(agreements)
         of_a = layer(pair.a) if isinstance(pair.a, Value) else None
-        return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1)
+        is_blind = agreement.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
+        return TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1, is_blind=is_blind)
 
     def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
         """Add the row of a tensor inside bodies; False if no iteration gave it.
@@ -131,6 +135,11 @@ class Rows:
 def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array in the shape of its partner, where exporters have kept, merged or split axes; of as many axes it is another tensor."""
     return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
+
+
+def _is_constant(array: np.ndarray) -> bool:
+    """Whether a tensor of floating-point values has one value alone."""
+    return array.dtype.kind == "f" and array.size > 1 and bool((array == array.flat[0]).all())
 
 
 def _times(counts: Sequence[int]) -> str:
