@@ -85,12 +85,14 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
         found.inner = [InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())]
         return found
     same = {pair.b: pair.a for pair in known if isinstance(pair.a, Value)}
-    matching = match_graphs(
-        a.model, b.model, [*((one.node, value.node) for value, one in same.items()), *(_same_results(a, b) if same else ())]
-    )
+    reasons = {pair.b: pair.how for pair in known}
+    if same:
+        _pair_readers(a, b, same, reasons)
+    layers = [(one.node, value.node) for value, one in same.items()]
+    matching = match_graphs(a.model, b.model, [*layers, *_same_results(a, b)] if layers else ())
     values = set(same.values())
     found_pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in values]
-    how = {pair.b: pair.reason for pair in found_pairs} | {pair.b: pair.how for pair in known}
+    how = {pair.b: pair.reason for pair in found_pairs} | reasons
     by_b = {pair.b: pair.a for pair in found_pairs} | same
     _pair_results(a, b, by_b, how)
     for one, other in maps:
@@ -104,6 +106,36 @@ def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], kno
     ]
     _pair_bodies(matching, (), (), found)
     return found
+
+
+def _pair_readers(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
+    """Pair the layers without a partner that read the same tensors and have the same type, where there is one alone."""
+    constant = constant_layers(a.model) | constant_layers(b.model)
+    users: dict[Value, dict[Node, None]] = {}
+    for node in a.order:
+        for value in node.inputs:
+            if value is not None:
+                users.setdefault(value, {})[node] = None
+    partners = set(by_b.values())
+    for node in b.order:
+        read = [(i, value) for i, value in enumerate(node.inputs) if value is not None and not _is_constant(value, constant)]
+        if not read or not node.outputs or node.outputs[0] in by_b or any(value not in by_b for _, value in read):
+            continue
+        found = [
+            other
+            for other in users.get(by_b[read[0][1]], ())
+            if (other.type, len(other.inputs), len(other.outputs)) == (node.type, len(node.inputs), len(node.outputs))
+            and all(other.inputs[i] is by_b[value] for i, value in read)
+            and partners.isdisjoint(other.outputs)
+        ]
+        if len(found) == 1:
+            for value, partner in zip(node.outputs, found[0].outputs, strict=True):
+                by_b[value], how[value] = partner, "neighbours"
+                partners.add(partner)
+
+
+def _is_constant(value: Value, constant: set[Node]) -> bool:
+    return value.node.constant is not None or value.node in constant
 
 
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:

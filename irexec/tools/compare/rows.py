@@ -197,7 +197,7 @@ class Ancestors:
                 self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
 
     def of(self, value: Value) -> tuple[list[Value], list[Node]]:
-        """The compared tensors, and the layers between, whose tensors are not compared."""
+        """The compared tensors, and the layers between, whose tensors are not compared. What only gives its shape does not count."""
         found: dict[Value, None] = {}
         between: dict[Node, None] = {}
         waiting = self._read(value)[::-1]
@@ -210,7 +210,7 @@ class Ancestors:
                 seen.add(source)
                 if source.node.type not in ("Parameter", "Constant"):
                     between[source.node] = None
-                waiting += self._read(source)[::-1]
+                waiting += [] if source.node.type == "ShapeOf" else self._read(source)[::-1]
         return list(found), list(between)
 
     def _read(self, value: Value) -> list[Value]:
