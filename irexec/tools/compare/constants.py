@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers, leaves
@@ -15,7 +12,6 @@ from irexec.ir.graph import Node
 
 _LEAST = 4
 """Elements of a constant that is looked for; smaller ones are folded and split in many ways."""
-_MOVING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze")
 _NEAR = 1e-6
 """The relative difference of sums over equal values, one of which may have been folded with a factor."""
 
@@ -31,9 +27,6 @@ class KnownConstants:
         self._sums: dict[int, list[np.ndarray]] = {}
         for node in a.walk():
             self._add(node)
-        # What A computes from constants may be a constant of B; values that only change places are among those of A.
-        computed = (value.fact for node in constant_layers(a) if node.type not in _MOVING for value in node.outputs)
-        self._sizes_of_computed = {math.prod(fact.static_shape) for fact in computed if fact is not None and fact.is_static}
 
     def _add(self, node: Node) -> None:
         sums = _sums(node)
@@ -41,26 +34,30 @@ class KnownConstants:
             self._sums.setdefault(int(sums[0]), []).append(sums)
 
     def unknown(self, b: Model) -> dict[Node, tuple[str, ...]]:
-        """For layers of B the names of the constants that they read and that A has not; nothing if A lacks most of all."""
-        looked = {node: self._has(sums) for node in b.walk() if (sums := _sums(node)) is not None}
-        if sum(looked.values()) * 2 < len(looked):
+        """For layers of B the names of the constants that they read and that A has not, although it has another one of as many elements.
+
+        Nothing if A lacks most of all, and nothing of constants that A may have folded into others.
+        """
+        looked = {node: sums for node in b.walk() if (sums := _sums(node)) is not None}
+        partners = {node: self._partner(sums) for node, sums in looked.items()}
+        known = {id(one) for one in partners.values() if one is not None}
+        if sum(one is not None for one in partners.values()) * 2 < len(looked):
             return {}
+        left = {size for size, all_of_size in self._sums.items() if any(id(one) not in known for one in all_of_size)}
+        suspicious = {node for node, sums in looked.items() if partners[node] is None and int(sums[0]) in left}
         computed = constant_layers(b)
         found: dict[Node, tuple[str, ...]] = {}
         for node in b.nodes:
             read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
-            names = tuple(leaf.name for leaf in read if looked.get(leaf) is False)
+            names = tuple(leaf.name for leaf in read if leaf in suspicious)
             if names:
                 found[node] = names
         return found
 
-    def _has(self, sums: np.ndarray) -> bool:
-        if int(sums[0]) in self._sizes_of_computed:
-            return True
-        return any(np.all(np.abs(other - sums) <= _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))) for other in self._near(sums))
-
-    def _near(self, sums: np.ndarray) -> Iterator[np.ndarray]:
-        return iter(self._sums.get(int(sums[0]), ()))
+    def _partner(self, sums: np.ndarray) -> np.ndarray | None:
+        """The sums of a constant of A with the same values."""
+        near = _NEAR * np.maximum(np.abs(sums), np.abs(sums[1]))
+        return next((other for other in self._sums.get(int(sums[0]), ()) if np.all(np.abs(other - sums) <= near)), None)
 
 
 def _sums(node: Node) -> np.ndarray | None:
