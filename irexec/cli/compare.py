@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.differences import reasons, say
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
 from irexec.cli.paths import FilePath
 from irexec.cli.precision_option import precision_option
@@ -114,14 +115,14 @@ def _show(found: Comparison, shows_all: bool) -> None:
     for note in found.notes:
         render.note_line(note)
     if found.verdict:
-        _say(found.verdict)
+        say(found.verdict)
         render.line()
     _show_rows(_shown(found, shows_all))
     render.line()
     if found.first is not None:
         _show_divergence(found.first, found)
     for text in _ending(found):
-        _say(text)
+        say(text)
 
 
 def _shown(found: Comparison, shows_all: bool) -> Sequence[TensorRow]:
@@ -180,53 +181,34 @@ def _decibels(row: TensorRow) -> str | None:
 def _show_divergence(first: Divergence, found: Comparison) -> None:
     row = first.row
     where = "".join([f", run {row.run}" if row.run > 1 else "", *(f", iteration {i}" for i in row.iteration)])
-    _say(f"first divergence: {row.b}{where}")
-    _say(row.agreement.message, "  ")
-    for text in _reasons(first.suspect):
-        _say(text, "  ")
+    say(f"first divergence: {row.b}{where}")
+    say(row.agreement.message, "  ")
+    for text in reasons(first.suspect):
+        say(text, "  ")
     if row.a is not None and row.a.name != row.b.name:
-        _say(f"in A it is {row.a}, matched by {row.how}", "  ")
+        say(f"in A it is {row.a}, matched by {row.how}", "  ")
     _show_between(first)
     others = [layer for layer in found.independent if layer.name != row.b.name]
     if others:
         title = "also differing by themselves" if found.isolated else "also differing although what they are computed from agrees"
-        _say(f"{title}: {listed([f'{layer.name} ({layer.type})' for layer in others], _NAMES)}")
+        say(f"{title}: {listed([f'{layer.name} ({layer.type})' for layer in others], _NAMES)}")
 
 
 def _show_between(first: Divergence) -> None:
     """The layers in front that are not compared: what differs in them, and the names of the others."""
     described = [suspect for suspect in first.between if _differences(suspect)]
     for suspect in described[:_NAMES]:
-        _say(f"in front of it, and not compared: {suspect.layer}", "  ")
+        say(f"in front of it, and not compared: {suspect.layer}", "  ")
         for text in _differences(suspect):
-            _say(text, "    ")
+            say(text, "    ")
     others = [f"{suspect.layer.name} ({suspect.layer.type})" for suspect in first.between if suspect not in described[:_NAMES]]
     if others:
-        _say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
+        say(f"in front of it, and not compared: {listed(others, _NAMES)}", "  ")
 
 
 def _differences(suspect: Suspect) -> list[str]:
     """What differs in a layer itself."""
-    return list(_reasons(replace(suspect, inputs=tuple(one for one in suspect.inputs if one.agrees is False))))
-
-
-def _reasons(suspect: Suspect) -> Iterator[str]:
-    """What is known of a layer."""
-    for name, (mine, theirs) in suspect.attributes.items():
-        yield f"{name}: {mine or 'absent'} in A, {theirs or 'absent'} in B"
-    for name in suspect.unknown_constants:
-        yield f"constant {name!r} has values that no constant of A has"
-    for one in suspect.inputs:
-        state = "is not compared" if one.agrees is None else "agrees" if one.agrees else "differs"
-        yield f"input {one.index} {one.name!r} {state}{f': {one.message}' if one.message else ''}"
-
-
-def _say(text: str, indent: str = "") -> None:
-    """A sentence, broken at words where the terminal ends; what follows the first line stands in further."""
-    first, *rest = render.fill(text.split(), indent)
-    render.line(first)
-    if rest:
-        render.lines(render.fill(" ".join(rest).split(), f"{indent}  "))
+    return list(reasons(replace(suspect, inputs=tuple(one for one in suspect.inputs if one.agrees is False))))
 
 
 def _ending(found: Comparison) -> Iterator[str]:

@@ -9,15 +9,17 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.differences import reasons, say
 from irexec.cli.limit_options import timeout_option
 from irexec.cli.paths import FilePath
 from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import Advance, progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
 from irexec.cli.usage import is_given, refuse_without
-from irexec.messages import counted
+from irexec.messages import counted, listed
 from irexec.runtime.precision import Precision
 from irexec.tools.input_sources import parse_input_source
+from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.checks.check import Check
 from irexec.tools.reduce.checks.command import CommandCheck
 from irexec.tools.reduce.checks.finding import FindingCheck
@@ -26,11 +28,12 @@ from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
 from irexec.tools.runtimes import OWN, precision_beside
+from irexec.tools.shapes import Shapes
 
-_AGAINST = ("openvino", "onnxruntime", "onnx", "reference")
 _CHECKS = {"command": "check", "finding": "finding", "against": "against", "trap": "trap"}
 """The parameters that say what a failure is, and their options."""
 _NOTHING_FAILS = 1
+_NAMES = 5
 
 
 class Kinds(click.ParamType):
@@ -57,7 +60,13 @@ class Kinds(click.ParamType):
     "--finding", metavar="CODE", help="It fails where irexec validate has this finding, such as IR107, or IR911 of --portability."
 )
 @click.option("--for", "release", metavar="RELEASE", help="For --finding: of this release of OpenVINO, such as 2023.3.")
-@click.option("--against", type=click.Choice(_AGAINST), help="It fails where this runtime refuses it, or gives other results than irexec.")
+@click.option(
+    "--against",
+    type=FilePath(),
+    metavar="MODEL|TENSORS|RUNTIME",
+    help="It fails where it gives other values than this version of it (.xml, .onnx), than recorded tensors (a .npz or folder), or "
+    "where openvino, onnxruntime, onnx or reference refuses it, or gives other results.",
+)
 @click.option("--trap", type=Kinds(), help="It fails where results have NaN (nan) or infinities (inf), and its inputs have none.")
 @click.option("--expect-text", metavar="TEXT", help="The output of --check has this text where it fails, whatever the exit code is.")
 @click.option("--rtol", type=click.FloatRange(0), help="Relative tolerance of --against; default: as for irexec compare.")
@@ -82,6 +91,7 @@ def reduce(
     """Reduce MODEL (an .xml or .onnx) to the smallest part that still fails, and write it with its inputs.
 
     \b
+    irexec reduce faulty.xml -o min.xml --against model.xml
     irexec reduce model.xml -o min.xml --against openvino
     irexec reduce model.xml -o min.xml --finding IR107
     irexec reduce model.xml -o min.xml --trap nan -i image.npy
@@ -89,15 +99,19 @@ def reduce(
 
     Layers are cut off by bisection, then left out one at a time. What they gave to the others is recorded in one run, and becomes
     inputs and constants of what is left. A part is kept only if it fails in the same way as MODEL: with the same exit code, finding or
-    error. --check is run without a shell; exit code 0 passes, 125 cannot be tested, any other one fails. Exit code 1 says that MODEL
-    itself does not fail.
+    error. Against another version of the model, both are run once, and the layers are tried first at which they begin to differ; parts
+    get the tensors of the other version as inputs.
+
+    --check is run without a shell; exit code 0 passes, 2 and 125 say that a part cannot be tested, any other one fails. Exit code 1
+    says that MODEL itself does not fail.
     """
     _check_usage()
     seconds = 60.0 if timeout is None else timeout
     own = precision or precision_beside(against or OWN[0])
-    check = _check(command, finding, release, against, trap, expect_text, rtol, atol, own, seconds)
+    given = shapes_by_input(shapes, "--shape")
+    check = _check(command, finding, release, against, trap, expect_text, given, rtol, atol, own, seconds)
     options = ReduceOptions(
-        output=output, weights=weights, shapes=shapes_by_input(shapes, "--shape"), seed=seed, keep_shapes=keep_shapes, resume=resume,
+        output=output, weights=weights, shapes=given, seed=seed, keep_shapes=keep_shapes, resume=resume,
         precision=own, timeout=seconds,
     )  # fmt: skip
     sources = [parse_input_source(text) for text in inputs]
@@ -145,7 +159,7 @@ def _check_usage() -> None:
 
 def _check(
     command: str | None, finding: str | None, release: str | None, against: str | None, trap: tuple[str, ...] | None,
-    expect_text: str | None, rtol: float | None, atol: float | None, precision: Precision, timeout: float,
+    expect_text: str | None, shapes: Shapes, rtol: float | None, atol: float | None, precision: Precision, timeout: float,
 ) -> Check:  # fmt: skip
     if command is not None:
         return CommandCheck(command, timeout, expect_text)
@@ -155,30 +169,48 @@ def _check(
         return ValuesCheck(trap, timeout, precision)
     from irexec.tools.reduce.checks.against import check_against
 
-    return check_against(against or "", rtol=rtol, atol=atol, precision=precision, timeout=timeout)
+    return check_against(against or "", shapes=shapes, rtol=rtol, atol=atol, precision=precision, timeout=timeout)
 
 
 def _document(model: str, report: Reduction) -> dict[str, Any]:
     document: dict[str, Any] = {field.name: getattr(report, field.name) for field in fields(report) if field.name != "found"}
     document |= {"model": model, "layers": [asdict(layer) for layer in report.layers]}
+    document["blame"] = None if report.blame is None else asdict(report.blame)
     document["command"] = {"arguments": list(report.command), "text": shlex.join(report.command)}
     return document
 
 
 def _show(report: Reduction) -> None:
-    rows = [(layer.id, layer.name, layer.type, layer.inner or None) for layer in report.layers]
+    rows = [(layer.id, layer.name, layer.type, layer.line, layer.inner or None) for layer in report.layers]
     if rows:
-        render.table(("id", "layer", "type", "inner layers"), rows, right=(0, 3), hide_empty=True)
+        render.table(("id", "layer", "type", "line", "inner layers"), rows, right=(0, 3, 4), hide_empty=True)
         render.line()
     kept = " and ".join((counted(report.parameters, "input"), counted(report.constants, "constant")))
     render.line(f"{counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {_checks(report)}")
     for note in report.notes:
         render.note_line(note)
     render.line(report.failure)
+    if report.blame is not None:
+        _show_blame(report.blame)
     render.line()
     inputs = "" if report.inputs is None else f", inputs in {report.inputs}"
     render.line(f"{report.output}{inputs}; this shows the failure:")
     render.line(f"  {shlex.join(report.command)}")
+
+
+def _show_blame(blame: Blame) -> None:
+    """The layers that may be at fault, and what differs in them."""
+    one_of = "" if len(blame.suspects) == 1 else f"one of {len(blame.suspects)} layers: "
+    for suspect in blame.suspects:
+        say(f"at fault: {one_of}{suspect.layer}")
+        for text in reasons(suspect):
+            say(text, "  ")
+    for title, layers in (
+        ("inside of it values differ from here on", blame.inner),
+        ("only A has, in front of the same result", blame.absent),
+    ):
+        if layers:
+            say(f"{title}: {listed(list(map(str, layers)), _NAMES)}")
 
 
 def _checks(report: Reduction) -> str:

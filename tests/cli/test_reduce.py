@@ -139,7 +139,8 @@ def test_a_check_that_always_fails_is_told(tmp_path: Path, capsys: pytest.Captur
     ("body", "code", "message"),
     [
         ("sys.exit(0)", 1, "does not fail"),
-        ("sys.exit(125)", 1, "does not fail"),
+        ("sys.exit(125)", 2, "exit code 125, which says that the model cannot be tested"),
+        ("print('nothing to compare'); sys.exit(2)", 2, "exit code 2, which commands give for usage that is wrong: nothing to compare"),
         ("sys.exit(127)", 2, "exit code 127"),
     ],
 )
@@ -147,6 +148,48 @@ def test_a_model_that_does_not_fail(body: str, code: int, message: str, tmp_path
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", check(tmp_path, body)]) == code
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["check it.py"]
+
+
+def _faulty(folder: Path) -> str:
+    """The classifier with other pads in its second convolution."""
+    model = irexec.read_model(CLASSIFIER)
+    next(node for node in model.nodes if node.id == 8).attributes |= {"pads_begin": "2,1", "pads_end": "0,1"}
+    irexec.save_model(model, folder / "faulty.xml")
+    return str(folder / "faulty.xml")
+
+
+def test_another_version_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The layer is named, and the command that is printed shows the difference."""
+    output = tmp_path / "min.xml"
+    assert run(["reduce", _faulty(tmp_path), "-o", str(output), "--against", CLASSIFIER]) == 0
+    out = capsys.readouterr().out
+    assert types(output) == ["Convolution"]
+    assert "at fault: 'conv3/Convolution' (Convolution, layer 8, line 141)" in out
+    assert "pads_begin: (1, 1) in A, (2, 1) in B" in out
+    assert "input 0 'maxpool2' agrees" in out
+    command = shlex.split(out.splitlines()[-1])
+    assert command[:2] == ["irexec", "compare"]
+    assert run(command[1:]) == 1
+    assert run(["compare", CLASSIFIER, str(output)]) == 1
+    assert "pads_begin: (1, 1) in A, (2, 1) in B" in capsys.readouterr().out
+
+
+def test_recorded_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder of --dump-layers holds all that is needed."""
+    assert run(["infer", CLASSIFIER, "-i", "random", "--dump-layers", str(tmp_path / "layers")]) == 0
+    output = tmp_path / "min.xml"
+    assert run(["reduce", _faulty(tmp_path), "-o", str(output), "--against", str(tmp_path / "layers")]) == 0
+    assert types(output) == ["Convolution"]
+    assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "none.xml"), "--against", str(tmp_path / "layers")]) == 1
+    assert "does not fail" in capsys.readouterr().err
+
+
+def test_compare_as_a_check(tmp_path: Path) -> None:
+    """compare feeds each part from the whole, and says with exit code 2 where there is nothing to compare."""
+    output = tmp_path / "min.xml"
+    command = shlex.join([sys.executable, "-m", "irexec", "compare", CLASSIFIER, "{}", "-i", "random"])
+    assert run(["reduce", _faulty(tmp_path), "-o", str(output), "--check", command]) == 0
+    assert types(output) == ["Convolution"]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +210,10 @@ def test_a_model_that_does_not_fail(body: str, code: int, message: str, tmp_path
         (["--check", "no-such-command {}"], "'no-such-command' cannot be started"),
         (["--finding", "IR107", "--expect-text", "x"], "--expect-text is for --check"),
         (["--finding", "IR107", "--rtol", "1"], "--rtol is for --against"),
+        (
+            ["--against", "tensorrt"],
+            "--against tensorrt is neither a file or folder nor a runtime (openvino, onnxruntime, onnx, reference)",
+        ),
     ],
 )
 def test_wrong_usage(options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

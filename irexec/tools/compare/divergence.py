@@ -45,11 +45,24 @@ def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tup
     if not differing:
         return None, ()
     by_value = {found.value: found for found in rows.found}
+    found = independent(rows, context)
+    first = min(found or differing, key=lambda one: one.order)
+    layers = {one.value.node: layer(one.value, one.path) for one in found}
+    return _described(first, by_value, Ancestors(by_value, context.b.model), context), tuple(layers.values())
+
+
+def independent(rows: Rows, context: Context) -> list[Found]:
+    """The tensors that differ by themselves, in the order in which they come to differ; see ``describe_first``."""
+    by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
-    independent = [found for found in differing if context.isolates or _is_told(found) or _is_independent(found, by_value, ancestors)]
-    first = min(independent or differing, key=lambda found: found.order)
-    layers = {found.value.node: layer(found.value, found.path) for found in sorted(independent, key=lambda found: found.order)}
-    return _described(first, by_value, ancestors, context), tuple(layers.values())
+    differing = [found for found in rows.found if found.row.is_fault]
+    found = [one for one in differing if context.isolates or _is_told(one) or _is_independent(one, by_value, ancestors)]
+    return sorted(found, key=lambda one: one.order)
+
+
+def suspect(node: Node, first: Found, rows: Rows, context: Context) -> Suspect:
+    """What is known of a layer of B, up to the first tensor that differs."""
+    return _suspect(node.outputs[0], first, {found.value: found for found in rows.found}, context)
 
 
 def _is_told(found: Found) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +13,10 @@ from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, meet_shapes
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
+from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.compare.options import CompareOptions
+from irexec.tools.array_files import open_arrays
+from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.image_files import Notify
@@ -80,6 +82,22 @@ class Inputs:
         merged = [_merged(port, partner.get(port.name)) for port in self._a_ports]
         return [*merged, *(port for port in self._b_ports if port.name not in common)]
 
+    def require_partners(self, named: Collection[str]) -> None:
+        """Refuse to make up values for an input that one side alone has and reads, unless the user names it.
+
+        Raises:
+            InputError: there is such an input.
+        """
+        paired = {port.node for both in self._paired for port in both}
+        for side, other, ports in (("A", "B", self._a_ports), ("B", "A", self._b_ports)):
+            lone = [port for port in ports if port.node not in paired and not set(port.names) & set(named)]
+            if lone:
+                names = ", ".join(repr(port.name) for port in lone)
+                raise InputError(
+                    f"{side} has inputs that are neither inputs nor tensors of {other} ({names}), and random values would not be the same: "
+                    f"-i {lone[0].name}=SOURCE gives one of them values, -i random gives all of them random ones"
+                )
+
     def add(self, arrays: Given) -> None:
         """The inputs of one run, by the names of ``ports``."""
         own = {port.name: arrays[port.name] for port in self._a_ports if port.name in arrays}
@@ -136,17 +154,67 @@ def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
     return {port.name: a.read(next(n for n in port.names if n in a.names)) for port in b.model.inputs if set(port.names) & set(a.names)}
 
 
-def same_tensors(whole: ModelSide, part: ModelSide) -> dict[str, Value]:
-    """For each input of a model the tensor of another one that it is a part of: that of the same name.
+def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
+    """The names of inputs that the user gives values for, one by one."""
+    names = {name for arrays in given for name in arrays} | {source.name for source in sources if source.name is not None}
+    for source in sources:
+        if source.name is None and source.path is not None and source.path.endswith(".npz"):
+            with open_arrays(source.path, ".npz", MemoryLimit()) as file:
+                names.update(file.names)
+    return names
+
+
+def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
+    """The side of which the other one is a part: an input of the part is a tensor in the middle of the whole, and has its name.
+
+    Args:
+        a, b: what is compared.
+        named: the inputs for which the user gives values.
+        notify: is told what is found.
+
+    """
+    common = {name for port in a.model.inputs for name in port.names} & {name for port in b.model.inputs for name in port.names}
+    sides: tuple[tuple[Side, ModelSide, Side, ModelSide], ...] = (("A", a, "B", b), ("B", b, "A", a))
+    for side, whole, other, part in sides:
+        values = values_by_name(whole.model)
+        lone = [port for port in part.model.inputs if not set(port.names) & {*common, *named}]
+        inner = [repr(port.name) for port in lone if any(name in values and _is_inner(values[name], port) for name in port.names)]
+        if inner:
+            notify(f"{other} is a part of {side}: its inputs ({listed(inner, 5)}) are the tensors of {side}")
+            return side
+    return None
+
+
+def _is_inner(value: Value, port: Port) -> bool:
+    """Whether a tensor is computed, and may be what an input takes."""
+    if value.node.type in ("Parameter", "Constant"):
+        return False
+    if value.fact is None:
+        return True
+    try:
+        meet_shapes(value.fact.shape, port.shape)
+    except OpError:
+        return False
+    return value.fact.element in (None, port.element)
+
+
+def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, Value]:
+    """For each input of a model the tensor of another one that it is a part of: that of the same name, or the input paired with it.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is none.
     """
     named = values_by_name(whole.model)
+    partners = {one: other for both in pairs.by_b.items() for one, other in (both, both[::-1])}
+    inputs = {port.node for port in whole.model.inputs}
     found: dict[str, Value] = {}
     for port in part.model.inputs:
         name = next((name for name in port.names if name in named), None)
-        if name is None:
+        partner = partners.get(port.node.outputs[0])
+        if name is not None:
+            found[port.name] = named[name]
+        elif partner is not None and partner.node in inputs:
+            found[port.name] = partner
+        else:
             raise InputError(f"{whole.label} has no tensor with the name of input {port} of {part.label}")
-        found[port.name] = named[name]
     return found

@@ -18,7 +18,7 @@ import numpy as np
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.tools.agreement import Agreement
+from irexec.tools.agreement import Agreement, Tolerance
 from irexec.tools.compare.inputs import Inputs
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
@@ -130,8 +130,9 @@ class Judge:
         found = []
         for mine, theirs in zip(actual, expected, strict=True):
             agreement = self._rows.agreement(pair.a, pair.b, in_shape(mine, theirs.shape), theirs)
-            deviation = _deviation(agreement)
-            found.append(Judgement(agreement, deviation, deviation > HIDDEN * self._rows.tolerance(pair.a, pair.b).rtol))
+            found.append(
+                Judgement(agreement, _deviation(agreement), is_more_than_rounding(agreement, self._rows.tolerance(pair.a, pair.b)))
+            )
         worst = found[0]
         for one in found[1:]:
             worst = _worse(worst, one)
@@ -142,6 +143,11 @@ def _worse(one: Judgement, other: Judgement) -> Judgement:
     if one.agreement.agrees is not other.agreement.agrees:
         return other if one.agreement.agrees else one
     return other if other.deviation > one.deviation else one
+
+
+def is_more_than_rounding(agreement: Agreement, tolerance: Tolerance) -> bool:
+    """Whether what one layer computes differs by more than rounding, although it may be within the tolerance."""
+    return _deviation(agreement) > HIDDEN * tolerance.rtol
 
 
 def _deviation(agreement: Agreement) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -22,9 +22,18 @@ from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
 from irexec.tools.compare.comparison import ONLY_B, Comparison, TensorRow, Uncompared
 from irexec.tools.compare.constants import KnownConstants
-from irexec.tools.compare.divergence import describe_first
+from irexec.tools.compare.divergence import describe_first, independent
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
-from irexec.tools.compare.inputs import Given, Inputs, random_or_given, recorded_inputs, same_tensors, shapes_of_b
+from irexec.tools.compare.inputs import (
+    Given,
+    Inputs,
+    named_inputs,
+    random_or_given,
+    recorded_inputs,
+    same_tensors,
+    shapes_of_b,
+    whole_side,
+)
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
 from irexec.tools.compare.notes import notes_on
@@ -32,7 +41,7 @@ from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
-from irexec.tools.compare.rows import Ancestors, Rows, positions
+from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.given_inputs import GivenInputs
@@ -82,6 +91,22 @@ def compare(
         ModelError, NodeError, ConversionError: a model cannot be read, or not run at all.
         RunTimeoutError: a run takes longer than the timeout.
     """
+    with comparing(a, b, inputs, options, sources=sources, notify=notify, advance=advance) as made:
+        return made.comparison
+
+
+@contextmanager
+def comparing(
+    a: str | Path | Model,
+    b: str | Path | Model | None = None,
+    inputs: Given | Sequence[Given] | None = None,
+    options: CompareOptions | None = None,
+    *,
+    sources: Sequence[InputSource] = (),
+    notify: Notify = lambda text: None,
+    advance: Advance = lambda part: None,
+) -> Iterator[Comparing]:
+    """A comparison with both sides open, so that more can be asked; see ``compare``."""
     options = options or CompareOptions()
     if b is None and options.a_runtime == options.b_runtime:
         raise InputError("one model in one runtime has nothing to be compared with: give a second model, or another runtime")
@@ -99,10 +124,12 @@ def compare(
             raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
         if b is None:
             other = ModelSide(other.label, other.model, options.b_runtime)
-        return _Comparing(one, other, options, stack, notify, advance).compared(runs, sources)
+        made = Comparing(one, other, options, stack, notify, advance)
+        made.comparison = made.compared(runs, sources)
+        yield made
 
 
-class _Comparing:
+class Comparing:
     """A comparison while it is made.
 
     Args:
@@ -110,7 +137,13 @@ class _Comparing:
         options: as asked for.
         stack: closes runtimes.
         notify, advance: see ``compare``.
+
+    Attributes:
+        comparison, rows: what has been found.
     """
+
+    comparison: Comparison
+    rows: Rows
 
     def __init__(self, a: AnySide, b: ModelSide, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance) -> None:
         self.a, self.b, self.options, self._notify, self._advance = a, b, options, notify, advance
@@ -127,6 +160,11 @@ class _Comparing:
         self.runs = options.runs or (2 if has_state and isinstance(a, ModelSide) else 1)
         if isinstance(a, RecordedSide) and self.runs > 1:
             raise InputError("recorded tensors are of one run")
+
+    @property
+    def independent(self) -> list[Found]:
+        """The tensors that differ by themselves, in the order in which they come to differ."""
+        return independent(self.rows, self)
 
     @property
     def isolates(self) -> bool:
@@ -160,7 +198,7 @@ class _Comparing:
         self._read_inputs(list(given) or [{}], sources)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
-        rows = self._no_rows(a_facts, b_facts)
+        rows = self.rows = self._no_rows(a_facts, b_facts)
         uncompared = list(self.pairs.uncompared)
         tensors = self._without_random(uncompared)
         isolated = Isolated(self.b, self.sources(), self.options) if self.options.isolate else None
@@ -174,6 +212,8 @@ class _Comparing:
             judge = self._judge(rows, b_facts)
             if not self.options.strict:
                 uncompared = self._without_wrong_pairs(rows, uncompared, b_facts, judge)
+            if not rows.found:
+                self._raise_nothing(uncompared)
             add_inner(self, rows, uncompared, a_facts, b_facts)
             if judge is not None and not _all_agree(rows):
                 judge_rows(rows, judge, self._ancestors(rows))
@@ -198,14 +238,14 @@ class _Comparing:
 
     def _summary(self, rows: Rows, uncompared: Sequence[Uncompared], *, is_isolated: bool) -> Comparison:
         results = () if is_isolated else self._results(rows)
-        first, independent = describe_first(rows, self)
+        first, layers = describe_first(rows, self)
         return Comparison(
             a=self._label(self.a, self.run_a),
             b=self._label(self.b, self.run_b),
             tolerance=self.tolerances.text,
             rows=tuple(found.row for found in rows.found),
             first=first,
-            independent=independent,
+            independent=layers,
             results=results,
             missing_results=() if is_isolated else self._missing_results(rows),
             uncompared=tuple(uncompared),
@@ -253,17 +293,27 @@ class _Comparing:
                     f"{a.label} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them with -i"
                 )
             random_or_given(self.inputs, sources, options, 1, self._notify, [known])
-        elif options.inputs_of is None:
-            random_or_given(self.inputs, sources, options, self.runs, self._notify, given)
-        else:
-            self._read_inputs_of_a_part(a, given, sources, options.inputs_of == "A")
+            return
+        whole = options.inputs_of
+        if whole is None and a.model is not b.model:
+            whole = whole_side(a, b, named_inputs(given, sources), self._notify)
+        if whole is not None:
+            self._read_inputs_of_a_part(a, given, sources, whole == "A")
+            return
+        if not sources:
+            self.inputs.require_partners(named_inputs(given, sources))
+        random_or_given(self.inputs, sources, options, self.runs, self._notify, given)
 
     def _read_inputs_of_a_part(self, a: ModelSide, given: Sequence[Given], sources: Sequence[InputSource], of_a: bool) -> None:
         """One of the models is a part of the other, whose tensors are its inputs."""
         whole, part, runtime = (a, self.b, self.run_a) if of_a else (self.b, a, self.run_b)
         if runtime is None:
             raise AssertionError("both sides are models")
-        tensors = same_tensors(whole, part)
+        tensors = same_tensors(whole, part, self.pairs)
+        for port in part.model.inputs:
+            value, of_whole = port.node.outputs[0], tensors[port.name]
+            one, other = (of_whole, value) if of_a else (value, of_whole)
+            self.pairs.by_b[other] = one
         outer = Inputs(None, whole, self.pairs)
         random_or_given(outer, sources, self.options, self.runs, self._notify, given)
         found = observe(runtime, outer.b, tensors.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -103,6 +103,11 @@ class Whole:
     def everything(self) -> Part:
         """The part that is the whole model, what nothing reads included."""
         return Part(tuple(range(len(self.units))), loose=tuple(range(len(self.loose))))
+
+    def part_of(self, positions: Collection[int]) -> Part:
+        """The part of the layers at these positions of the model."""
+        nodes = {self.model.nodes[i] for i in positions}
+        return Part(tuple(i for i, unit in enumerate(self.units) if not nodes.isdisjoint(unit)))
 
     def candidate(self, part: Part) -> Candidate:
         """The model of a part, and its inputs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,27 +12,26 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.execution_graph import refuse_execution_graph
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, find_port
 from irexec.analysis.submodel import with_shapes
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
-from irexec.io.regular_files import open_regular
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.input_sources import InputSource, files_read, sample_inputs
 from irexec.tools.reduce.answers import Answers
+from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.bodies import inner_wholes
-from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Whole, named_inputs, named_results
+from irexec.tools.reduce.candidate import BOUNDARY, Candidate, Part, Whole, named_inputs, named_results
 from irexec.tools.reduce.checks.check import Check
+from irexec.tools.reduce.digests import arrays_digest, model_digest
 from irexec.tools.reduce.output import Output
 from irexec.tools.reduce.recording import Recording
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run_options import RunOptions
 from irexec.tools.shapes import read_with_shapes, reshape
-
-_CHUNK = 1 << 20
 
 
 class DoesNotFail(InputError):
@@ -64,12 +62,14 @@ class Layer(Record):
     Attributes:
         id, name, type: as in the model that was reduced.
         inner: how many layers its bodies have.
+        line: of the .xml; None for a model that was not read from one.
     """
 
     id: int
     name: str
     type: str
     inner: int = 0
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class Reduction(Record):
         recalled: how many were known from before, in this run or an interrupted one.
         seconds: of this run.
         notes: what the user may not expect.
+        blame: what is known of the layers, where the model was compared with another version of it.
         found: the smallest model itself, with its inputs.
     """
 
@@ -108,6 +109,7 @@ class Reduction(Record):
     recalled: int
     seconds: float
     notes: tuple[str, ...]
+    blame: Blame | None
     found: Candidate = field(repr=False)
 
     def __repr__(self) -> str:
@@ -146,7 +148,7 @@ def reduce(
         output.check(_files_read(model, options, inputs))
     read = _read(model, inputs, options)
     _refuse_damage(read, check)
-    arrays = _inputs(read, inputs, options.seed, notify, has_values=not check.takes_damage)
+    arrays = _inputs(read, check, inputs, options.seed, notify)
     answers = _answers(model, read, arrays, check, options, output)
     trials = Trials(check, answers, progress, _nowhere if output is None else output.offer)
     reference = check.reference(read, arrays)
@@ -154,7 +156,7 @@ def reduce(
     if trials.first(Candidate(read, named_inputs(read, arrays), results)) is None:
         raise DoesNotFail("the model does not fail this check, so that there is nothing to reduce")
     try:
-        notes = _reduced(read, arrays, reference, trials, options)
+        notes = _reduced(read, arrays, reference, trials, check, options)
     except BaseException:
         if output is not None and trials.smallest.model is not read:
             output.complete(trials.smallest)
@@ -199,13 +201,15 @@ def _refuse_damage(model: Model, check: Check) -> None:
 
 
 def _inputs(
-    model: Model, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None], *, has_values: bool
+    model: Model, check: Check, inputs: Sequence[InputSource] | Mapping[str | int, Any], seed: int, notify: Callable[[str], None]
 ) -> list[np.ndarray]:
-    """An array for each input of a model, in order; without ``has_values``, of one element where the rank is not known."""
-    ports = model.inputs if has_values else [port if port.shape is not None else replace(port, shape=(1,)) for port in model.inputs]
+    """An array for each input of a model, in order; for a finding, of one element where the rank is not known."""
+    ports = [replace(port, shape=(1,)) if port.shape is None and check.takes_damage else port for port in model.inputs]
+    known = check.inputs(model, others=bool(inputs))
     if isinstance(inputs, Mapping):
-        return bind_inputs(ports, inputs)
-    return bind_inputs(ports, sample_inputs(inputs, ports, seed, notify))
+        return bind_inputs(ports, {**known, **{find_port(ports, key).name: array for key, array in inputs.items()}} if known else inputs)
+    left = [port for port in ports if port.name not in known]
+    return bind_inputs(ports, {**known, **(sample_inputs(inputs, left, seed, notify) if left or not known else {})})
 
 
 def _answers(
@@ -216,29 +220,40 @@ def _answers(
         if options.resume:
             raise InputError("only a reduction of a file that is written to a file can be resumed")
         return Answers(None, {}, resume=False)
-    about = {"inputs": _arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
-    return Answers(output.state, {"model": _digest(read, str(model)), **about}, resume=options.resume)
+    about = {"inputs": arrays_digest(arrays), "check": list(check.identity), "keep_shapes": options.keep_shapes}
+    return Answers(output.state, {"model": model_digest(read, str(model)), **about}, resume=options.resume)
 
 
 def _reduced(
-    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, options: ReduceOptions
+    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, check: Check, options: ReduceOptions
 ) -> list[str]:
     """Find the smallest candidate; gives notes about it."""
-    whole, notes = _taken_apart(model, arrays, reference, trials, options)
-    if whole is None:
-        return notes
-    while whole is not None:
-        part = smallest(whole, trials)
-        whole = None if reference else _failing_body(whole, whole.kept(part), trials)
+    position = {node: i for i, node in enumerate(model.nodes)}
+    starts = [[position[node] for node in nodes] for nodes in check.starts(reference)]
+    found, notes = _taken_apart(model, arrays, reference, starts, trials, options)
+    while found is not None:
+        whole, part = found
+        part = smallest(whole, part, trials)
+        inner = None if reference else _failing_body(whole, whole.kept(part), trials)
+        found = None if inner is None else (inner, inner.everything)
     if not trials.smallest.layers:
         notes.append("it fails without any layer: what fails is a Parameter or a Result, or the check does not depend on the model")
     return notes
 
 
 def _taken_apart(
-    model: Model, arrays: Sequence[np.ndarray], reference: Mapping[Value, np.ndarray], trials: Trials, options: ReduceOptions
-) -> tuple[Whole | None, list[str]]:
-    """The model with the shapes of its inputs, or with those that it declares where it fails only so; None where neither fails."""
+    model: Model,
+    arrays: Sequence[np.ndarray],
+    reference: Mapping[Value, np.ndarray],
+    starts: Sequence[Sequence[int]],
+    trials: Trials,
+    options: ReduceOptions,
+) -> tuple[tuple[Whole, Part] | None, list[str]]:
+    """The model with the shapes of its inputs, or with those that it declares where it fails only so, and a part that fails.
+
+    Args:
+        starts: the positions of the layers of parts that are tried before all of it.
+    """
     for keep in (True,) if options.keep_shapes else (False, True):
         shapes = {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
         fixed = with_shapes(model, shapes)
@@ -251,9 +266,10 @@ def _taken_apart(
             fixed, inputs, seed=options.seed, keep_shapes=keep, timeout=options.timeout, precision=options.precision, reference=known
         )
         whole = Whole.of(recording)
-        if trials(whole, whole.everything):
-            only_so = keep and not options.keep_shapes
-            return whole, ["it fails only with the sizes that the model leaves open, which are kept"] if only_so else []
+        for part in (*(whole.part_of(positions) for positions in starts), whole.everything):
+            if trials(whole, part):
+                only_so = keep and not options.keep_shapes
+                return (whole, part), ["it fails only with the sizes that the model leaves open, which are kept"] if only_so else []
     return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
 
 
@@ -271,9 +287,10 @@ def _report(model: Model, check: Check, trials: Trials, output: Output | None, n
         model=str(model.path or ""), output=None if files is None else files.model, inputs=None if files is None else files.inputs,
         failure=failure.text, kind=failure.kind, command=() if files is None else tuple(check.command(files)),
         before=count_layers(model), after=count_layers(best.model),
-        layers=tuple(Layer(node.id, node.name, node.type, _inner(node)) for node in best.layers),
+        layers=tuple(Layer(node.id, node.name, node.type, _inner(node), node.line) for node in best.layers),
         parameters=types.count("Parameter"), constants=types.count("Constant"),
-        checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes), found=best,
+        checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes),
+        blame=check.blame(best), found=best,
     )  # fmt: skip
 
 
@@ -284,22 +301,3 @@ def count_layers(model: Model) -> int:
 
 def _inner(node: Node) -> int:
     return sum(inner.type not in BOUNDARY for body in node.bodies.values() for inner in body.graph.walk())
-
-
-def _digest(model: Model, path: str) -> str:
-    """A digest of the files of a model."""
-    found = hashlib.sha256()
-    for file in dict.fromkeys(str(name) for name in (path, model.path, model.bin_path) if name is not None):
-        if Path(file).is_file():
-            with open_regular(file) as opened:
-                while chunk := opened.read(_CHUNK):
-                    found.update(chunk)
-    return found.hexdigest()
-
-
-def _arrays_digest(arrays: Sequence[np.ndarray]) -> str:
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(f"{array.dtype}{array.shape}".encode())
-        found.update("\0".join(map(str, array.ravel())).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()

@@ -118,11 +118,10 @@ def _size(candidate: Candidate) -> tuple[int, int]:
     return sum(node.type not in BOUNDARY for node in candidate.model.walk()), len(candidate.model.nodes)
 
 
-def smallest(whole: Whole, fails: Trials) -> Part:
-    """The smallest part of a model that fails; the model itself does, which is not checked again."""
-    part = whole.everything
+def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
+    """The smallest part of a part that fails, which is not checked again."""
     bare = replace(part, units=())
-    if fails(whole, bare):
+    if part == whole.everything and fails(whole, bare):
         return _without_parameters(whole, bare, fails)
     part = _without_parameters(whole, part, fails)
     part = _bisected(whole, part, fails)

@@ -9,6 +9,7 @@ import pytest
 
 from irexec import Builder, InputError, Model, ModelError
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.input_sources import InputSource
 from tests.tools.compare.models import RNG, W1, W2, chain, changed
 
 
@@ -102,6 +103,32 @@ def test_a_part_is_fed_from_the_whole() -> None:
     assert [(row.b.name, row.agreement.agrees) for row in found.rows] == [("two", True)]
     found = compare(part, chain(w2=changed(W2)), options=CompareOptions(inputs_of="B"))
     assert found.first is not None and found.first.row.b.name == "two"
+
+
+def test_a_part_is_recognised() -> None:
+    """By the name of its input, in either order, unless values are given for it."""
+    builder = Builder("part")
+    builder.result(builder.emit("MatMul", builder.parameter("f32", (4, 6), "relu"), builder.constant(W2, name="w2"), name="two"))
+    part = builder.model()
+    for seed in range(3):
+        notes: list[str] = []
+        assert compare(chain(), part, options=CompareOptions(seed=seed), notify=notes.append).agrees
+        assert notes[0] == "B is a part of A: its inputs ('relu') are the tensors of A"
+        assert compare(part, chain(), options=CompareOptions(seed=seed)).agrees
+    with pytest.raises(InputError, match="have no tensor in common that can be compared"):
+        compare(chain(), part, {"relu": np.ones((4, 6), np.float32)})
+
+
+def test_random_values_for_one_side_are_refused() -> None:
+    builder = Builder("more")
+    x, y = (builder.parameter("f32", (4, 6), name) for name in ("x", "bias"))
+    builder.result(builder.emit("Add", builder.emit("MatMul", x, builder.constant(W1, name="w1"), name="one"), y, name="sum"))
+    more = builder.model()
+    with pytest.raises(InputError, match=r"B has inputs that are neither inputs nor tensors of A \('bias'\).*-i bias=SOURCE"):
+        compare(chain(), more)
+    found = compare(chain(), more, {"bias": np.zeros((4, 6), np.float32)})
+    assert (found.rows[0].b.name, found.rows[0].agreement.agrees) == ("one", True)
+    assert compare(chain(), more, sources=[InputSource(None, "random")]).rows[0].agreement.agrees
 
 
 @pytest.mark.parametrize(

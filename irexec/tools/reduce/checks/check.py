@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.ir.graph import Value
+from irexec.ir.graph import Node, Value
+from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.candidate import Candidate
 
 
@@ -85,6 +86,26 @@ class Check(ABC):
             InputError: the model is not of the kind that it runs.
         """
         return {}
+
+    def inputs(self, model: Model, *, others: bool) -> Mapping[str, np.ndarray]:
+        """Arrays that the check has for inputs of the model itself, by their names.
+
+        Args:
+            model: the model that is reduced.
+            others: whether the user gives arrays for the others.
+
+        Raises:
+            InputError: it has arrays, but not for all inputs, and the user gives none.
+        """
+        return {}
+
+    def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
+        """Layers of the model itself that are tried first as parts of their own; called after ``reference``, with its values."""
+        return ()
+
+    def blame(self, candidate: Candidate) -> Blame | None:
+        """What is known of the layers of the smallest candidate; None if no more than that it fails."""
+        return None
 
     def close(self) -> None:
         """End processes and delete files."""

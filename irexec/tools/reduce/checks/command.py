@@ -18,12 +18,14 @@ from irexec.tools.array_files import write_npz
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 
-SKIPPED = 125
-"""The exit code of a command that cannot test a candidate, as for git bisect run."""
-_NOT_STARTED = {
+UNTESTED = {
+    2: "which commands give for usage that is wrong",
+    125: "which says that the model cannot be tested",
     126: "which a shell gives for a command that it cannot start",
     127: "which a shell gives for a command that it does not find",
 }
+"""The exit codes of a command that has not tested a candidate. 2 is that of irexec compare where there is nothing to compare, and of
+argparse; 125 that of git bisect run."""
 _MODEL, _INPUTS = "{}", "{inputs}"
 _READ = 4 << 20
 
@@ -99,15 +101,15 @@ class CommandCheck(Check):
             return code, _text(output)
 
     def _failure(self, code: int | None, output: str) -> Failure | None:
-        if code in _NOT_STARTED and self._is_first:
-            raise InputError(f"--check ended with exit code {code}, {_NOT_STARTED[code]}: {_last_line(output) or self.arguments[0]}")
         said = _last_line(output)
+        if code in UNTESTED and self._is_first and (self.expect_text is None or code in (126, 127)):
+            raise InputError(f"--check ended with exit code {code}, {UNTESTED[code]}: {said or self.arguments[0]}")
         if self.expect_text is not None:
             found = self.expect_text in output
             return Failure("text", f"the command says {self.expect_text!r}") if found else None
         if code is None:
             return Failure("timeout", f"the command takes longer than {self.timeout:g} s")
-        if code in (0, SKIPPED):
+        if code == 0 or code in UNTESTED:
             return None
         kind = f"exit code {code}" if code > 0 else _signal_name(-code)
         return Failure(kind, f"the command ends with {kind}{f': {said}' if said else ''}")

@@ -1,0 +1,79 @@
+"""Which layers are at fault where a model gives other values than another version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from irexec.html import Record
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare.comparison import Layer, Suspect
+from irexec.tools.compare.divergence import suspect
+from irexec.tools.compare.rows import Found, layer
+from irexec.tools.compare.run import Comparing
+
+
+@dataclass(frozen=True)
+class Blame(Record):
+    """What is at fault.
+
+    Attributes:
+        other: what the model is compared with.
+        suspects: the layers that may be at fault, one where it is certain, each with what differs in it.
+        inner: the layers in the bodies of a suspect at which values begin to differ.
+        absent: layers that only the other version has, between the inputs and the results of the smallest model.
+    """
+
+    other: str
+    suspects: tuple[Suspect, ...]
+    inner: tuple[Layer, ...]
+    absent: tuple[Layer, ...]
+
+
+def blame(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: Comparing) -> Blame:
+    """What is at fault among the layers of the smallest model.
+
+    Args:
+        kept: its layers, of B.
+        results: the values of B that it gives.
+        agreeing: the values of B at which it may be cut.
+        first: the tensor that differs.
+        made: the comparison.
+    """
+    found = [suspect(node, first, made.rows, made) for node in kept]
+    own = [one for one, node in zip(found, kept, strict=True) if _differs_itself(one) or made.pairs.layer_of_a(node) is None]
+    return Blame(
+        made.a.label,
+        tuple(own if own and len(own) < len(kept) else found),
+        tuple({one.value.node: layer(one.value, one.path) for one in made.independent if one.path and _outer(one, made) in kept}.values()),
+        tuple(_absent(kept, results, agreeing, made)),
+    )
+
+
+def _outer(found: Found, made: Comparing) -> Node:
+    """The layer of the model itself that a tensor is in."""
+    return made.b.order[found.positions[0]]
+
+
+def _differs_itself(one: Suspect) -> bool:
+    """Whether a layer has other attributes, or reads another constant or tensor than that of the other version."""
+    return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
+
+
+def _absent(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: Comparing) -> list[Layer]:
+    """The layers of A without a partner, from which what the results are paired with is computed."""
+    by_b = made.pairs.by_b
+    known = {by_b[value] for value in agreeing if value in by_b}
+    partners = {made.pairs.layer_of_a(node) for node in kept} | set(made.pairs.layers.values())
+    waiting = [by_b[value] for value in results if value in by_b]
+    start, seen, found = set(waiting), set(waiting), dict[Node, Value]()
+    while waiting:
+        value = waiting.pop()
+        if value in known and value not in start:
+            continue
+        if value.node not in partners and value.node.type not in ("Parameter", "Constant"):
+            found[value.node] = value
+        fresh = [source for source in value.node.inputs if source is not None and source not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return [layer(value) for value in found.values()]

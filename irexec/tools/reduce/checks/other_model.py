@@ -1,0 +1,190 @@
+"""A model against another version of it that is right, or against what was recorded of a right run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.model import Model
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, IrexecError
+from irexec.ir.graph import Node, Value
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.precision import DEFAULT_PRECISION, Precision, precision_argument
+from irexec.tools.compare.comparison import TensorRow
+from irexec.tools.compare.inputs import recorded_inputs
+from irexec.tools.compare.judge import is_more_than_rounding
+from irexec.tools.compare.observe import observe
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.rows import Found
+from irexec.tools.compare.run import Comparing, comparing
+from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.input_sources import InputSource
+from irexec.tools.reduce.blame import Blame, blame
+from irexec.tools.reduce.candidate import Candidate
+from irexec.tools.reduce.checks.check import Check, Failure, Files
+from irexec.tools.reduce.digests import source_digest
+from irexec.tools.shapes import Shapes
+
+_STARTS = 8
+"""How many layers are tried that differ although all that they read agrees."""
+
+
+class OtherModelCheck(Check):
+    """Whether a part gives other values than the same tensors of another version of the model have.
+
+    Both are run once and compared tensor by tensor. Parts are cut at tensors that both have, and get those of the other version as
+    inputs, so that only a part with a fault of its own differs.
+
+    Args:
+        other: what is right: a model, its path, or that of a .npz or of a folder that ``infer --dump-layers`` wrote.
+        shapes: of inputs of a model that cannot be read without them.
+        rtol, atol: the tolerances; those of ``irexec compare`` unless given.
+        precision: how irexec computes f16 and bf16.
+        timeout: seconds that each run may take.
+    """
+
+    def __init__(
+        self,
+        other: str | Path | Model,
+        *,
+        shapes: Shapes | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        precision: Precision = DEFAULT_PRECISION,
+        timeout: float | None = None,
+    ) -> None:
+        self.other = other
+        self.precision: Precision = precision
+        self._options = CompareOptions(shapes=shapes, rtol=rtol, atol=atol, runs=1, precision=precision, timeout=timeout)
+        self._model: Model | None = None
+        self._pairs: dict[tuple[int, int], TensorPair] = {}
+        self._agreeing: set[Value] = set()
+        self._independent: list[Found] = []
+        self._hidden: dict[Value, TensorRow] = {}
+
+    @property
+    def identity(self) -> Sequence[object]:
+        """See Check."""
+        return ("against", source_digest(self.other), self._options.rtol, self._options.atol, self.precision)
+
+    def inputs(self, model: Model, *, others: bool) -> Mapping[str, np.ndarray]:
+        """See Check: what is recorded."""
+        with ExitStack() as stack:
+            if isinstance(self.other, Model) or not _is_recorded(Path(self.other)):
+                return {}
+            found = recorded_inputs(RecordedSide(Path(self.other), MemoryLimit(), stack), ModelSide("the model", model, "irexec"))
+        missing = [str(port) for port in model.inputs if port.name not in found]
+        if missing and not others:
+            raise InputError(f"{self.other} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them")
+        return found
+
+    def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
+        """See Check."""
+        self._model = model
+        given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
+        with comparing(self.other, model, given, self._options, sources=[InputSource(None, "random")]) as made:
+            self._made, self._independent = made, made.independent
+            return self._values(made)
+
+    def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
+        """What the other version has for each value that is compared; where axes may be others, what the model has that is equal."""
+        rows = {found.value: found.row for found in made.rows.found if not found.path}
+        pairs = [pair for pair in made.pairs.tensors if pair.b in rows]
+        self._pairs = {(pair.b.node.id, pair.b.index): pair for pair in pairs}
+        # A fault within the tolerance: only its own layer shows it.
+        self._hidden = {one.value: one.row for one in self._independent if one.row.follows is False and one.row.agreement.differing == 0}
+        self._agreeing = {value for value, row in rows.items() if row.agreement.agrees}
+        of_a = made.observed_a([pair.a for pair in pairs])
+        found: dict[Value, np.ndarray] = {}
+        equal: list[Value] = []
+        for pair in pairs:
+            arrays = of_a.arrays.get(pair.a)
+            if pair.b in self._agreeing and (pair.how == "value" or arrays is None or arrays[0].shape != rows[pair.b].shape):
+                equal.append(pair.b)
+            elif arrays is not None:
+                found[pair.b] = arrays[0]
+        own = observe(made.run_b, made.inputs.b, equal)
+        return found | {value: own.arrays[value][0] for value in equal if value in own.arrays}
+
+    def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
+        """See Check: each layer that differs although all that it reads agrees, with those in front of it that are not compared."""
+        if self._model is None:
+            raise AssertionError("reference is called first")
+        constant = constant_layers(self._model)
+        targets = dict.fromkeys(self._made.b.order[found.positions[0]] for found in self._independent)
+        return [_part(node, reference, constant) for node in list(targets)[:_STARTS]]
+
+    def __call__(self, candidate: Candidate) -> Failure | None:
+        """See Check."""
+        if candidate.model is self._model:
+            return (
+                None
+                if not self._independent
+                else self._failure(self._independent[0].row.b.tensor, self._independent[0].row.agreement.message)
+            )
+        try:
+            compiled = CompiledModel(candidate.model, precision=self.precision)
+            results = compiled.session().run(candidate.inputs, timeout=self._options.timeout)
+        except (IrexecError, MemoryError):
+            return None
+        for port, value in _given(candidate):
+            pair = self._pairs.get((value.node.id, value.index))
+            if pair is None or port not in candidate.expected:
+                continue
+            agreement = self._made.rows.agreement(pair.a, pair.b, candidate.expected[port], results[port])
+            if not agreement.agrees:
+                return self._failure(port, agreement.message)
+            row = self._hidden.get(pair.b)
+            if row is not None and is_more_than_rounding(agreement, self._made.rows.tolerance(pair.a, pair.b)):
+                return self._failure(port, row.agreement.message)
+        return None
+
+    def _failure(self, name: str, message: str) -> Failure:
+        return Failure("values differ", f"{name!r} differs, where A is {self._made.a.label}: {message}")
+
+    def blame(self, candidate: Candidate) -> Blame | None:
+        """See Check."""
+        if self._model is None or not self._independent:
+            return None
+        by_id = {node.id: node for node in self._model.nodes}
+        kept = [by_id[node.id] for node in candidate.layers if node.id in by_id]
+        results = [by_id[value.node.id].outputs[value.index] for _, value in _given(candidate) if value.node.id in by_id]
+        return blame(kept, results, self._agreeing, self._independent[-1], self._made)
+
+    def command(self, files: Files) -> list[str]:
+        """See Check."""
+        inputs = [] if files.inputs is None else ["-i", files.inputs]
+        given = (("rtol", self._options.rtol), ("atol", self._options.atol))
+        tolerances = [f"--{name}={value:g}" for name, value in given if value is not None]
+        return [
+            "irexec", "compare", files.expected or "", files.model, *inputs, *tolerances, *precision_argument(self.precision),
+        ]  # fmt: skip
+
+
+def _is_recorded(path: Path) -> bool:
+    return path.is_dir() or path.suffix.lower() in (".npz", ".npy")
+
+
+def _given(candidate: Candidate) -> list[tuple[str, Value]]:
+    """The results of a candidate, each with the value of a layer that it gives."""
+    found = [(port.name, port.node.inputs[0]) for port in candidate.model.outputs if port.node.inputs]
+    return [(name, value) for name, value in found if value is not None]
+
+
+def _part(target: Node, reference: Collection[Value], constant: Collection[Node]) -> list[Node]:
+    """A layer, and those in front of it whose values are not known."""
+    found = {target: None}
+    waiting = [target]
+    while waiting:
+        for value in waiting.pop().inputs:
+            if value is None or value in reference or value.node in found or value.node in constant or value.node.type == "Parameter":
+                continue
+            found[value.node] = None
+            waiting.append(value.node)
+    return list(found)
