@@ -86,6 +86,18 @@ def test_other_float_types(dtype, tolerance):
     check_candidates(chained, [x, weights], np.maximum(wide + operands[0] + operands[1], 0).astype(dtype), operands, 2 * tolerance)
 
 
+@pytest.mark.parametrize("channels", [64, 65, 256])
+def test_the_error_is_bounded_however_many_channels_are_summed(channels):
+    """Large tiles of Winograd are for few channels: their error grows with the root of the number."""
+    x, weights, _ = random_arrays((1, channels, 12, 12), (32, channels, 3, 3))
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwij,ocij->nohw", windows, weights.astype(np.float64))
+    task = task_of("Convolution", "opset1", [x, weights], ONES, constants=[1])
+    seen = check_candidates(task, [x, weights], expected.astype(np.float32), tolerance=1e-5)
+    assert {"columns", "Winograd F(4x4, 3x3)"} <= seen
+    assert ("Winograd F(6x6, 3x3)" in seen) == (channels <= 64)
+
+
 @pytest.mark.parametrize("kind", ["i32", "empty data", "empty filter"])
 def test_left_to_the_reference_kernel(kind):
     dtype = np.int32 if kind == "i32" else np.float32
