@@ -93,7 +93,7 @@ CONVOLUTIONS = (
         f"{_CONVOLUTION}/weights.py",
         "None if arrange is None else arrange[0], shape, dtype)",
         "dtype)",
-        (_TESTS, "tests/backend/test_constants.py"),
+        (_TESTS,),
         graphs=1500,
     ),
     Mutation(
@@ -117,7 +117,7 @@ CONVOLUTIONS = (
         "irexec/backend/depthwise_products.py",
         "        scratch.do(rows[..., :shift].fill, 0)\n",
         "",
-        (_DEPTHWISE, _SMALL),
+        (_DEPTHWISE,),
         graphs=600,
     ),
     Mutation(
@@ -125,7 +125,7 @@ CONVOLUTIONS = (
         "irexec/backend/depthwise_windows.py",
         "for beyond in (slice(0, low), slice(high, length)):",
         "for beyond in (slice(0, low),):",
-        (_DEPTHWISE, _SMALL),
+        (_DEPTHWISE,),
         graphs=1500,
     ),
     Mutation(
@@ -146,8 +146,8 @@ CONVOLUTIONS = (
     Mutation(
         "the maximum of a padded window is at least 0",
         "irexec/backend/pooling.py",
-        "np.fmax if dtype.kind == \"f\" else np.maximum, lowest(dtype))",
-        "np.fmax if dtype.kind == \"f\" else np.maximum, 0)",
+        'np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype))',
+        'np.fmax if dtype.kind == "f" else np.maximum, 0)',
         (_POOLING,),
         graphs=600,
     ),
@@ -156,7 +156,7 @@ CONVOLUTIONS = (
         "irexec/backend/pooling.py",
         "max(begin + size + end, (count - 1) * stride + effective_kernel_size(kernel, dilation))",
         "begin + size + end",
-        (_POOLING, _SMALL),
+        (_POOLING,),
         graphs=600,
     ),
     Mutation(
@@ -179,7 +179,7 @@ CONVOLUTIONS = (
         "irexec/backend/transposed/phases.py",
         "            scratch.do(target.fill, 0)\n",
         "",
-        (_TRANSPOSED, _SMALL),
+        (_TRANSPOSED,),
         graphs=1500,
     ),
 )

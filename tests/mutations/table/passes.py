@@ -13,7 +13,7 @@ PASSES = (
         "if found[1].shift.any() and not product.takes_shift:",
         "if False:",
         ("tests/compile/test_scale_and_shift.py",),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "a result that is asked for is folded into the product before it",
@@ -21,7 +21,7 @@ PASSES = (
         "while len(value.uses) == 1 and not graph.is_target(value):",
         "while len(value.uses) == 1:",
         ("tests/compile/test_scale_and_shift.py",),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "two scales and shifts are composed in the wrong order",
@@ -29,7 +29,7 @@ PASSES = (
         "return Affine(self.scale * first.scale, self.scale * first.shift + self.shift)",
         "return Affine(self.scale * first.scale, first.scale * self.shift + first.shift)",
         ("tests/compile/test_scale_and_shift.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "a constant divided by data counts as data divided by a constant",
@@ -50,16 +50,16 @@ PASSES = (
         f"{_PASSES}/fuse_elementwise.py",
         "if operation.output.fact.shape != value.fact.shape:",
         "if operation.output.fact.rank != value.fact.rank:",
-        ("tests/compile/test_random_graphs.py",),
-        graphs=300,
+        ("tests/compile/test_fusing.py",),
+        graphs=100,
     ),
     Mutation(
         "a chain hides a value that is read elsewhere",
         f"{_PASSES}/fuse_elementwise.py",
         "if len(growth.open) == 1 and operation.output in growth.open:",
         "if operation.output in growth.open:",
-        ("tests/compile/test_random_graphs.py",),
-        graphs=300,
+        ("tests/compile/test_fusing.py",),
+        graphs=100,
     ),
     Mutation(
         "a no-op is a Transpose of equal sizes",
@@ -67,7 +67,7 @@ PASSES = (
         "return data if _same_shape(data, operation.output) and moved == sorted(moved) else None",
         "return data if _same_shape(data, operation.output) else None",
         ("tests/compile/test_no_ops.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "a no-op is a Slice that reverses an axis",
@@ -75,7 +75,6 @@ PASSES = (
         "if steps is None or any(step < 0 for step in steps):",
         "if steps is None:",
         ("tests/compile/test_no_ops.py",),
-        graphs=600,
     ),
     Mutation(
         "a no-op is the addition of 0.0",
@@ -97,7 +96,6 @@ PASSES = (
         "return value.fact.element, known.shape, known.dtype.str, known.tobytes()",
         "return value.fact.element, known.dtype.str, known.tobytes()",
         ("tests/compile/test_no_ops.py",),
-        graphs=1500,
     ),
     Mutation(
         "MatMul takes in a Transpose of other axes than those of its matrices",
@@ -105,7 +103,7 @@ PASSES = (
         "if move.order != (*range(rank - 2), rank - 1, rank - 2):",
         "if move.order[-1] == rank - 1:",
         ("tests/compile/test_transposes.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "two Transposes are composed in the wrong order",
@@ -113,7 +111,7 @@ PASSES = (
         "return permutation(self.before, tuple(self.order[axis] for axis in second.order))",
         "return permutation(self.before, tuple(second.order[axis] for axis in self.order))",
         ("tests/compile/test_transposes.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "an operand is moved forwards instead of back",
@@ -121,7 +119,6 @@ PASSES = (
         "return tuple(whole[axis] for axis in np.argsort(self.order))",
         "return tuple(whole[axis] for axis in self.order)",
         ("tests/compile/test_transposes.py",),
-        graphs=600,
     ),
     Mutation(
         "axes of size 2 count as axes of size 1 that may be moved",
@@ -129,13 +126,13 @@ PASSES = (
         "kept = [axis for axis in order if before[axis] != 1]",
         "kept = [axis for axis in order if before[axis] > 2]",
         ("tests/compile/test_transposes.py",),
-        graphs=300,
+        graphs=100,
     ),
     Mutation(
-        "a move sinks below an operation that broadcasts the tensor",
+        "an operand that was moved in another way is taken as it was before",
         f"{_PASSES}/sink_transposes.py",
-        "if operation.output.fact.shape != value.fact.shape or operation.output.fact.element is not value.fact.element:",
-        "if operation.output.fact.element is not value.fact.element:",
+        "if operand.producer is not None and same == move:",
+        "if operand.producer is not None and same is not None:",
         ("tests/compile/test_transposes.py",),
         graphs=600,
     ),
@@ -144,8 +141,7 @@ PASSES = (
         f"{_PASSES}/fold_constants.py",
         "key = (operation.node, computation(operation), index)",
         "key = (operation.node, computation(operation))",
-        ("tests/compile/test_derived_constants.py", "tests/compile/test_plan.py"),
-        graphs=600,
+        ("tests/compile/test_derived_constants.py",),
     ),
     Mutation(
         "random operations are folded",
@@ -188,7 +184,6 @@ PASSES = (
         'if softmax.attributes["axis"] not in (-1, rank - 1):',
         'if softmax.attributes["axis"] not in (-1, rank - 1, rank - 2):',
         ("tests/compile/test_recognise_attention.py",),
-        graphs=600,
     ),
     Mutation(
         "a sequence of the other direction is recognised",
