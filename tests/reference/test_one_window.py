@@ -56,3 +56,11 @@ def test_one_point(optimize: bool) -> None:
     }
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("stride", [3, LARGEST])
+def test_one_window_of_one_point_beside_others(stride: int, optimize: bool) -> None:
+    """The result has one pixel, whatever the data have."""
+    found = _results("Convolution", [WEIGHTS[:, :, :1, :1]], optimize, ONE_WINDOW | {"strides": (stride, stride)})
+    np.testing.assert_array_equal(found, np.einsum("nc,oc->no", X[:, :, 0, 0], WEIGHTS[:, :, 0, 0])[:, :, None, None])

@@ -6,7 +6,6 @@ from tests.mutations.mutation import Mutation
 
 _CONVOLUTION = "irexec/backend/convolution"
 _TESTS = "tests/backend/test_convolution.py"
-_SMALL = "tests/backend/test_small_windows.py"
 _DEPTHWISE = "tests/backend/test_depthwise_convolution.py"
 _POOLING = "tests/backend/test_pooling.py"
 _TRANSPOSED = "tests/backend/test_transposed_convolution.py"
@@ -40,7 +39,7 @@ CONVOLUTIONS = (
         f"{_CONVOLUTION}/geometry.py",
         "return self.points == 1 and w.counts == self.sizes and not any(w.pads_begin)",
         "return self.points == 1 and set(w.strides) == {1} and not any(w.pads_begin)",
-        (_SMALL,),
+        ("tests/reference/test_one_window.py",),
         graphs=300,
     ),
     Mutation(
