@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from irexec.compile import passes
 from irexec.compile.graph import Graph, problems
@@ -16,6 +16,8 @@ pytest.register_assert_rewrite("tests.support.laws", "tests.onnx.control")
 
 settings.register_profile("irexec", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("irexec")
+# For tests that are to fail: a failing example is not made smaller, which takes minutes.
+settings.register_profile("unshrunk", settings.get_profile("irexec"), phases=[Phase.explicit, Phase.generate])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -69,6 +69,7 @@ ROWS = [
     Damage("unknown auto_pad", C, 27, '"explicit"', '"implicit"', "IR105", CONV, 26),
     Damage("unknown attribute", C, 63, "auto_broadcast=", 'colour="red" auto_broadcast=', "IR106", ADD, 62, RUNS),
     Damage("keep_dims that is not a boolean", C, 177, '"true"', '"maybe"', "IR104", MEAN, 176),
+    Damage("more outputs than the operation has", C, 103, "</output>", '<port id="2" precision="FP32" /></output>', "IR107", "Relu_6", 87),
     Damage("axis out of range", C, 255, 'axis="1"', 'axis="7"', "IR107", SOFT, 254),
     Damage("unknown type", C, 26, '"Convolution" ', '"Convolutoin" ', "IR101", CONV, 26, UNSUPPORTED),
     Damage("version before the type", C, 105, '"opset8"', '"opset0"', "IR102", POOL, 105, UNSUPPORTED),

@@ -13,6 +13,10 @@ import pytest
 import irexec
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.analysis.matching.alignment import aligned
+from irexec.analysis.matching.assignment import Assignment
+from irexec.analysis.matching.keys import keys_of
+from irexec.analysis.matching.side import Numbers, Side
+from irexec.analysis.matching.spread import Spread
 from irexec.ir.graph import Graph, Input, Node
 from tests.support.networks import unpacked
 
@@ -224,6 +228,29 @@ def test_a_layer_of_another_type_in_the_same_place() -> None:
     matching = match_graphs(model, changed)
     assert _wrong(matching, origin) == []
     assert [pair.reason for pair in matching.pairs if pair.b is node] == ["replaced"]
+
+
+def test_a_candidate_whose_score_fell_waits_for_better_ones() -> None:
+    """The name of an Add that has moved speaks for a pair, until its other input is known to be another layer."""
+
+    def added(*names: str) -> Graph:
+        builder = irexec.Builder("m")
+        x = builder.parameter("f32", (4,), "x")
+        p, q, r = (builder.emit(type, x, name=type) for type in ("Relu", "Tanh", "Exp"))
+        q.names[:] = ["q"]
+        for name, other in zip(names, (q, r), strict=True):
+            builder.emit("Add", p, other, name=name)
+        return builder.model()
+
+    sides, numbers = (Side.of(added("moved", "other")), Side.of(added("new", "moved"))), Numbers()
+    state = Assignment(*sides, *(keys_of(side, numbers) for side in sides))
+    mine, theirs = ({node.name: i for i, node in enumerate(side.nodes)} for side in sides)
+    for name in ("x", "Relu"):
+        state.add(mine[name], theirs[name], "given")
+    # Tanh has the highest score; once it is paired, that of "moved" falls from 10 to 6, and that of "moved" and "new" is 8.5.
+    Spread(state).run(0.5, [(mine["moved"], theirs["moved"]), (mine["Tanh"], theirs["Tanh"])])
+    assert state.to_b[mine["Tanh"]] == theirs["Tanh"]
+    assert state.to_b[mine["moved"]] == theirs["new"]
 
 
 def test_unrelated_graphs_have_little_in_common() -> None:

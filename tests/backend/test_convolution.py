@@ -8,11 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from irexec.backend.constants import ConstantStore
+from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.convolution.weights import equal_outputs
+from irexec.backend.kernel import Context
+from irexec.backend.pool import pool_of
 from irexec.backend.registry import candidates
+from irexec.backend.scratch import Scratch
+from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
 from tests.support.convolutions import bias_residual_relu, check_candidates, check_with_chain, operands_of, random_arrays
 from tests.support.tasks import run_kernel, task_of
@@ -84,6 +88,39 @@ def test_other_float_types(dtype, tolerance):
         "Convolution", "opset1", [x, weights], PADS, constants=[1], chain=bias_residual_relu(np.dtype(dtype)), operands=operands
     )
     check_candidates(chained, [x, weights], np.maximum(wide + operands[0] + operands[1], 0).astype(dtype), operands, 2 * tolerance)
+
+
+@pytest.mark.parametrize("channels", [64, 65, 256])
+def test_the_error_is_bounded_however_many_channels_are_summed(channels):
+    """Large tiles of Winograd are for few channels: their error grows with the root of the number."""
+    x, weights, _ = random_arrays((1, channels, 12, 12), (32, channels, 3, 3))
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwij,ocij->nohw", windows, weights.astype(np.float64))
+    task = task_of("Convolution", "opset1", [x, weights], ONES, constants=[1])
+    seen = check_candidates(task, [x, weights], expected.astype(np.float32), tolerance=1e-5)
+    assert {"columns", "Winograd F(4x4, 3x3)"} <= seen
+    assert ("Winograd F(6x6, 3x3)" in seen) == (channels <= 64)
+
+
+def test_one_constant_is_packed_for_each_way_in_which_it_is_read():
+    """The filter of a convolution of volumes is that of a convolution of images in groups, too."""
+    rng, store = np.random.default_rng(0), ConstantStore()
+    weights = rng.standard_normal((2, 3, 4, 3, 3)).astype(np.float32)
+    volumes, images = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 3, 5, 4, 4), (1, 8, 5, 5)))
+    source = ConstantSource.of(weights, F32)
+    blocks = np.lib.stride_tricks.sliding_window_view(volumes, (4, 3, 3), axis=(2, 3, 4))
+    windows = np.lib.stride_tricks.sliding_window_view(images.reshape(1, 2, 4, 5, 5), (3, 3), axis=(3, 4))
+    three = {name: tuple(value[:1]) * 3 for name, value in ONES.items()}
+    for type, x, attributes, expected in (
+        ("Convolution", volumes, three, np.einsum("ncdhwijk,ocijk->nodhw", blocks, weights)),
+        ("GroupConvolution", images, ONES, np.einsum("ngchwij,gocij->ngohw", windows, weights).reshape(1, 6, 3, 3)),
+    ):
+        task = dataclasses.replace(task_of(type, "opset1", [x, weights], attributes, constants=[1]), constants=(None, source))
+        for kernel in candidates(task):
+            kernel.pack(store)
+            out = np.full(expected.shape, np.nan, np.float32)
+            kernel.run([x, None], [out], Context(pool_of(1), [Scratch.of_size(kernel.workspace)]))
+            np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4, err_msg=kernel.algorithm)
 
 
 @pytest.mark.parametrize("kind", ["i32", "empty data", "empty filter"])

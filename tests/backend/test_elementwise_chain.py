@@ -127,6 +127,18 @@ def test_strided_and_reversed_inputs() -> None:
     np.testing.assert_allclose(out, _expected(x, np.float32([0.5]), residual), rtol=4e-6, atol=4e-6)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rows", [900, 1000, 1100])
+def test_many_blocks_of_cheap_operations(rows: int, threads: int) -> None:
+    """A thread takes several blocks at once, the last one what is left."""
+    x, y = (np.random.default_rng(i).normal(size=(rows, 601)).astype(np.float32) for i in range(2))
+    chain = Chain(2, F32, (_instruction("Add", "opset1", (0, 1)), _instruction("Subtract", "opset1", (2, 0))))
+    fact = Fact(element_of(F32), x.shape)
+    kernel, out = ChainKernel(chain, [fact, fact], fact, threads), np.full(x.shape, np.nan, np.float32)
+    kernel.run([x, y], [out], Context(pool_of(threads), [Scratch.of_size(kernel.workspace) for _ in range(threads)]))
+    np.testing.assert_array_equal(out, x + y - x)
+
+
 def test_threads_do_not_change_the_result() -> None:
     rng = np.random.default_rng(0)
     arrays = [np.asarray(rng.normal(size=shape), np.float32) for shape in ((7, 96, 1009), (96, 1), (7, 96, 1009))]

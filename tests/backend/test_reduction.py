@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from irexec.backend import reduction
+from irexec.backend.registry import candidates
 from tests.support.kernel_checks import check_kernels
+from tests.support.tasks import run_kernel, task_of
 
 TYPES = [("ReduceSum", "opset1"), ("ReduceMean", "opset1"), ("ReduceMax", "opset1"), ("ReduceMin", "opset1"),
          ("ReduceProd", "opset1"), ("ReduceL1", "opset4"), ("ReduceL2", "opset4")]  # fmt: skip
@@ -39,6 +41,16 @@ def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, row: tup
         check_kernels(type, version, inputs, {"keep_dims": keep}, constants=[1], only=False)
     task_has_one = check_kernels(type, version, [x.astype(np.float32), inputs[1]], {"keep_dims": keep}, constants=[1], only=False)
     assert task_has_one or row == ROWS[3]
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((2, 9001), 1), ((9001, 3), 0), ((1, 4097), 1)])
+def test_long_sums(shape: tuple[int, int], axis: int) -> None:
+    """They are added in parts, of which the last one may be short."""
+    x = np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(np.float32)
+    task = task_of("ReduceSum", "opset1", [x, np.array([axis])], {"keep_dims": False}, constants=[1])
+    for kernel in candidates(task):
+        (result,) = run_kernel(kernel, task, [x, np.array([axis])])
+        np.testing.assert_allclose(result, x.astype(np.float64).sum(axis), rtol=1e-6)
 
 
 def test_nan_is_ignored_by_extremes() -> None:

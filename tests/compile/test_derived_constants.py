@@ -50,6 +50,17 @@ def test_operations_that_were_made_of_one_layer_fold_to_constants_of_their_own()
     np.testing.assert_allclose(results[2][-2:], [given[-2] + given[-1], given[-1]])
 
 
+def test_each_output_of_a_folded_operation_is_a_constant_of_its_own() -> None:
+    given = np.arange(KNOWN_BYTES, dtype=np.float32).reshape(-1, 4)
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (1, 2), "x")
+    for part in builder.emit("Split", builder.constant(given), builder.constant(1), num_splits=2):
+        builder.result(builder.emit("Add", part, x))
+    results = irexec.compile_model(builder.model())(np.float32([[0.5, 1.5]])).values()
+    for result, part in zip(results, (given[:, :2], given[:, 2:]), strict=True):
+        np.testing.assert_array_equal(result, part + np.float32([[0.5, 1.5]]))
+
+
 def test_attributes_that_cannot_be_hashed_are_equal_to_none() -> None:
     builder = irexec.Builder("m")
     builder.result(builder.emit("Relu", builder.parameter(F32, (2,), "x")))

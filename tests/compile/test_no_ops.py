@@ -130,6 +130,9 @@ DUPLICATES = [
     case("constants of another type", lambda b, x: b.emit(
         "Add", b.emit("ReduceSum", x, [1], keep_dims=True), b.emit("ReduceSum", x, c(b, [1], np.int32), keep_dims=True)),
         ["ReduceSum", "ReduceSum", "Add"]),
+    case("constants of another shape", lambda b, x: b.emit(
+        "Add", b.emit("Multiply", x, c(b, [1, 2, 3])), b.emit("Multiply", x, c(b, [[1], [2], [3]]))),
+        ["Multiply", "Multiply", "Add"], shape=(3, 3)),
     case("random", lambda b, x: b.emit("Add", *(b.emit(
         "RandomUniform", [2], c(b, 0), c(b, 1e-30), output_type=F32, global_seed=0, op_seed=0) for _ in range(2))),
         ["RandomUniform", "RandomUniform", "Add"]),

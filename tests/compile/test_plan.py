@@ -49,6 +49,15 @@ def test_constants_are_folded_only_when_asked() -> None:
     assert [step.node.type for step in plan(model, inference, compilation=Compilation(optimize=False)).steps] == ["Multiply", "Multiply"]
 
 
+def test_random_numbers_of_constants_are_drawn_in_each_run() -> None:
+    builder = irexec.Builder("m")
+    drawn = builder.emit("RandomUniform", [64], 0.0, 1.0, output_type=F32, global_seed=0, op_seed=0)
+    builder.result(builder.emit("Add", builder.parameter(F32, (1,), "x"), drawn))
+    compiled = irexec.compile_model(builder.model())
+    first, second = (compiled([np.zeros(1, np.float32)])[0] for _ in range(2))
+    assert (first != second).any()
+
+
 def test_shapes_of_known_tensors_need_no_step() -> None:
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2, 6), "x")

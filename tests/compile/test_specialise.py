@@ -50,6 +50,22 @@ def test_a_shape_that_comes_back_is_not_selected_for_again(selected: list[tuple[
     assert selected == [(3, 1), (3, 2), (3, 4)]
 
 
+def test_sizes_that_are_inputs_select_a_kernel_of_their_own() -> None:
+    """The shapes of all inputs are the same in each run."""
+    builder = irexec.Builder("m")
+    x, sizes = builder.parameter("f32", "?,2", "x"), builder.parameter("i64", (1,), "sizes")
+    attributes = {
+        "mode": "nearest",
+        "shape_calculation_mode": "sizes",
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+    }
+    builder.result(builder.emit("Interpolate", x, sizes, np.float32([1]), np.array([1]), version=4, **attributes))
+    compiled, data = irexec.compile_model(builder.model()), np.float32([[1, 2], [3, 4], [5, 6]])
+    for factor in (2, 3, 2, 5):
+        np.testing.assert_array_equal(compiled([data, np.array([2 * factor])])[0], data.repeat(factor, axis=1))
+
+
 def test_the_least_recently_used_kernel_is_dropped(selected: list[tuple[int, ...]]) -> None:
     """A shape that is used between others stays, however many those are."""
     call = _softmax()

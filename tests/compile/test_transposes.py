@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +59,7 @@ MERGED = [
     case("MatMul", lambda b, x: b.emit("MatMul", x, t(b, x, 0, 2, 1)), ["MatMul"]),
     case("MatMul that is transposed", lambda b, x: b.emit("MatMul", t(b, x, 0, 2, 1), x, transpose_a=True, transpose_b=True), ["MatMul"]),
     case("both", lambda b, x: b.emit("MatMul", t(b, x, 0, 2, 1), t(b, x, 0, 2, 1), transpose_b=True), ["MatMul"]),
+    case("all axes", lambda b, x: b.emit("MatMul", t(b, x, 2, 1, 0), numbers(2, 5)), ["Transpose", "MatMul"]),
     case("other axes", lambda b, x: b.emit("MatMul", t(b, x, 1, 0, 2), numbers(4, 2)), ["Transpose", "MatMul"]),
 ]  # fmt: skip
 
@@ -121,6 +123,12 @@ def test_what_is_left_has_a_reason() -> None:
         make, _, shape = values
         _, rewriting = optimized(model_of(make, shape), [name])
         assert [(name, reason)] in rewriting.report.reasons
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_backwards_undoes_every_permutation(order: tuple[int, ...]) -> None:
+    operand = numbers(*SHAPE)
+    assert permutation(SHAPE, order).backwards(operand.transpose(order).shape) == SHAPE
 
 
 @given(st.lists(st.integers(1, 4), max_size=5), st.data())

@@ -78,6 +78,30 @@ def _after_rename(monkeypatch: pytest.MonkeyPatch, at: int, action: Callable[[],
     monkeypatch.setattr(files.os, "replace", rename)
 
 
+@pytest.mark.parametrize("flushes", [True, False])
+def test_new_files_are_flushed_to_the_disk_before_the_first_rename(
+    flushes: bool, targets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename that reaches the disk before what it renames would leave an empty file after a power cut."""
+    calls: list[object] = []
+    real_replace, real_fsync = os.replace, os.fsync
+
+    def fsync(file: int) -> None:
+        calls.append(os.fstat(file).st_size)
+        real_fsync(file)
+
+    def replace(*paths: Any) -> None:
+        calls.append("rename")
+        real_replace(*paths)
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(files.os, "replace", replace)
+    with replacing(*targets, flushes=flushes) as opened:
+        for file in opened:
+            file.write(b"new text")
+    assert calls == ([8, 8] if flushes else []) + ["rename", "rename"]
+
+
 @pytest.mark.usefixtures("_raising")
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("number", SIGNALS)

@@ -56,3 +56,12 @@ def test_one_point(optimize: bool) -> None:
     }
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("strides", [(3, 3), (1, 3), (3, 1), (1, LARGEST), (2, 3)], ids=str)
+def test_one_window_of_one_point_along_an_axis(strides: tuple[int, int], optimize: bool) -> None:
+    """The result has one pixel there, whatever the data have."""
+    found = _results("Convolution", [WEIGHTS[:, :, :1, :1]], optimize, ONE_WINDOW | {"strides": strides})
+    expected = np.einsum("nchw,oc->nohw", X[:, :, :: strides[0], :: strides[1]], WEIGHTS[:, :, 0, 0])
+    np.testing.assert_array_equal(found, expected)

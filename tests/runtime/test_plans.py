@@ -38,6 +38,18 @@ def test_a_size_that_comes_back_has_a_plan_of_its_own_whatever_came_before(monke
     assert len(made) == 10
 
 
+def test_an_arena_of_a_smaller_plan_is_not_used() -> None:
+    builder = irexec.Builder("m")
+    x = builder.parameter("f32", ("?", 64), "x")
+    for weights in (np.eye(64), 2 * np.eye(64), 3 * np.eye(64)):
+        x = builder.emit("Softmax", builder.emit("MatMul", x, weights.astype(np.float32)), axis=1)
+    builder.result(x, "y")
+    compiled = irexec.compile_model(builder.model(), threads=1)
+    for rows in (100, 130, 170, 220):
+        # Equal elements stay equal: a softmax of them is one over their number.
+        np.testing.assert_allclose(compiled(np.full((rows, 64), rows, np.float32))["y"], np.full((rows, 64), 1 / 64), rtol=1e-5)
+
+
 def test_the_least_recently_used_plan_is_dropped() -> None:
     cache = PlanCache(size=2)
     plans = {key: cache.get(key, lambda key=key: f"plan {key}") for key in ("a", "b")}

@@ -91,6 +91,15 @@ def test_wrong_inputs_are_refused(inputs: object, message: str) -> None:
         irexec.compile_model(_model())(inputs)
 
 
+def test_products_of_types_that_numpy_lacks_are_rounded() -> None:
+    """(1 + 2^-7)^2 is 1 + 2^-6 in bf16; its carrier holds the 2^-14 too."""
+    builder = irexec.Builder("m")
+    x = builder.parameter(element("bf16"), (1, 1), "x")
+    builder.result(builder.emit("MatMul", x, x))
+    result = irexec.compile_model(builder.model(), precision="as-written")(np.float32([[1 + 2**-7]]))
+    assert result[0].tolist() == [[1 + 2**-6]]
+
+
 def test_types_that_numpy_lacks_come_and_go_as_carriers() -> None:
     builder = irexec.Builder("m")
     x, n = builder.parameter(element("bf16"), (3,), "x"), builder.parameter(element("u4"), (2,), "n")
@@ -124,6 +133,20 @@ def test_state_lives_in_the_session() -> None:
     assert float(other([one])[0][0, 0]) == 11
     other.reset()
     assert float(other([one])[0][0, 0]) == 1
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_run_reads_the_state_before_it(optimize: bool) -> None:
+    """The second ReadValue comes after the Assign."""
+    builder = irexec.Builder("m")
+    x = builder.parameter(F32, (2,), "x")
+    kind = {"variable_id": "v", "variable_type": F32, "variable_shape": (2,)}
+    first = builder.emit("ReadValue", x, version=6, **kind)
+    builder.emit("Assign", builder.emit("Add", first, x), version=6, variable_id="v")
+    builder.result(builder.emit("ReadValue", builder.emit("Multiply", first, 10.0), version=6, **kind))
+    compiled = irexec.compile_model(builder.model(), optimize=optimize)
+    found = [compiled(np.float32([1, 2]))[0].tolist() for _ in range(4)]
+    assert found == [[10, 20], [2, 4], [3, 6], [4, 8]]
 
 
 @pytest.mark.parametrize(

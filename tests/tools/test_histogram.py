@@ -44,13 +44,14 @@ def test_integers(array: np.ndarray, bins: int) -> None:
     if not values:
         assert found.edges == ()
         return
-    width = -(-(max(values) - min(values) + 1) // bins)
+    low = min(values)
+    width = -(-(max(values) - low + 1) // bins)
     counts = [0] * len(found.counts)
     for value in values:
-        counts[(value - min(values)) // width] += 1
+        counts[(value - low) // width] += 1
     assert found.counts == tuple(counts)
     assert len(found.counts) <= bins
-    assert found.edges[0] == min(values)
+    assert found.edges[0] == low
     assert found.are_values == (width == 1)
 
 

@@ -1,0 +1,184 @@
+"""Faults of the kernels of convolutions and pooling."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+_CONVOLUTION = "irexec/backend/convolution"
+_TESTS = "tests/backend/test_convolution.py"
+_DEPTHWISE = "tests/backend/test_depthwise_convolution.py"
+_POOLING = "tests/backend/test_pooling.py"
+_TRANSPOSED = "tests/backend/test_transposed_convolution.py"
+
+CONVOLUTIONS = (
+    Mutation(
+        "Winograd with tiles of 6 where the error is too large",
+        f"{_CONVOLUTION}/winograd.py",
+        "(tile < 6 or g.inputs <= _EXACT_ENOUGH)",
+        "True",
+        (_TESTS,),
+    ),
+    Mutation(
+        "Winograd leaves the rows of an incomplete tile unwritten",
+        f"{_CONVOLUTION}/winograd.py",
+        "        if rest:\n",
+        "        if rest > 1:\n",
+        (_TESTS,),
+        graphs=600,
+    ),
+    Mutation(
+        "Winograd pads the left as it should the top",
+        f"{_CONVOLUTION}/winograd.py",
+        "top, left = g.windows.pads_begin",
+        "left, top = g.windows.pads_begin",
+        (_TESTS,),
+        graphs=600,
+    ),
+    Mutation(
+        "a product on pixels where windows move by 2",
+        f"{_CONVOLUTION}/geometry.py",
+        "return self.points == 1 and w.counts == self.sizes and not any(w.pads_begin)",
+        "return self.points == 1 and set(w.strides) == {1} and not any(w.pads_begin)",
+        ("tests/reference/test_one_window.py",),
+        graphs=300,
+    ),
+    Mutation(
+        "the last block of rows or channels is one short",
+        f"{_CONVOLUTION}/geometry.py",
+        "edges = [first + (count - first) * i // parts for i in range(parts + 1)]",
+        "edges = [first + (count - first) // parts * i for i in range(parts + 1)]",
+        (_TESTS,),
+    ),
+    Mutation(
+        "blocks of the second and later rows are written to the first",
+        f"{_CONVOLUTION}/geometry.py",
+        "        first = first * count + part.start\n",
+        "        first = first + part.start\n",
+        (_TESTS,),
+    ),
+    Mutation(
+        "the padding of columns is not zero",
+        f"{_CONVOLUTION}/regions.py",
+        "        for index in self.beyond:\n            scratch.do(buffer[index].fill, 0)\n",
+        "",
+        (_TESTS,),
+        graphs=300,
+    ),
+    Mutation(
+        "windows of an even stride begin at an odd pixel",
+        f"{_CONVOLUTION}/regions.py",
+        "first = inner.start + (remainder - inner.start) % stride",
+        "first = inner.start + remainder % stride",
+        (_TESTS,),
+        graphs=600,
+    ),
+    Mutation(
+        "columns ignore the dilation of all axes but the last",
+        f"{_CONVOLUTION}/columns.py",
+        "points = (row * dilation for row, dilation in zip(rows, w.dilations[:-1], strict=True))",
+        "points = (row for row, dilation in zip(rows, w.dilations[:-1], strict=True))",
+        (_TESTS,),
+        graphs=1500,
+    ),
+    Mutation(
+        "output channels with some equal weights are computed once",
+        f"{_CONVOLUTION}/weights.py",
+        "first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(rows)]",
+        "first = [seen.setdefault(row.tobytes(), i) for i, row in enumerate(sample)]",
+        (_TESTS,),
+    ),
+    Mutation(
+        "packed weights of one form are taken for those of another shape",
+        f"{_CONVOLUTION}/weights.py",
+        "None if arrange is None else arrange[0], shape, dtype)",
+        "dtype)",
+        (_TESTS,),
+        graphs=1500,
+    ),
+    Mutation(
+        "the chain of a convolution reads the operand of the first image",
+        f"{_CONVOLUTION}/output.py",
+        "matrix = operand[image if operand.shape[0] > 1 else 0]",
+        "matrix = operand[0]",
+        (_TESTS,),
+        graphs=600,
+    ),
+    Mutation(
+        "grouped convolution takes the weights of the first group",
+        f"{_CONVOLUTION}/rows.py",
+        "multiply_rows(scratch, rows, weights, values.reshape(pixels, groups, -1).swapaxes(0, 1))",
+        "multiply_rows(scratch, rows, np.broadcast_to(weights[:1], weights.shape), values.reshape(pixels, groups, -1).swapaxes(0, 1))",
+        (_TESTS,),
+        graphs=1500,
+    ),
+    Mutation(
+        "depthwise sums carry over from the neighbouring row",
+        "irexec/backend/depthwise_products.py",
+        "        scratch.do(rows[..., :shift].fill, 0)\n",
+        "",
+        (_DEPTHWISE,),
+        graphs=600,
+    ),
+    Mutation(
+        "depthwise windows leave the end of the padding unwritten",
+        "irexec/backend/depthwise_windows.py",
+        "for beyond in (slice(0, low), slice(high, length)):",
+        "for beyond in (slice(0, low),):",
+        (_DEPTHWISE,),
+        graphs=1500,
+    ),
+    Mutation(
+        "depthwise windows of a later block begin at the first row",
+        "irexec/backend/depthwise_windows.py",
+        "starts = [rows.start * self._windows.strides[0], *(0 for _ in self._sizes[1:])]",
+        "starts = [0 for _ in self._sizes]",
+        (_DEPTHWISE,),
+    ),
+    Mutation(
+        "a mean over a padded window divides by all of its points",
+        "irexec/backend/pooling.py",
+        'if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):',
+        "if any(map(any, windows.pads)):",
+        (_POOLING,),
+        graphs=600,
+    ),
+    Mutation(
+        "the maximum of a padded window is at least 0",
+        "irexec/backend/pooling.py",
+        'np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype))',
+        'np.fmax if dtype.kind == "f" else np.maximum, 0)',
+        (_POOLING,),
+        graphs=600,
+    ),
+    Mutation(
+        "the last window of a number that is rounded up reaches beyond the block",
+        "irexec/backend/pooling.py",
+        "max(begin + size + end, (count - 1) * stride + effective_kernel_size(kernel, dilation))",
+        "begin + size + end",
+        (_POOLING,),
+        graphs=600,
+    ),
+    Mutation(
+        "pooling combines one point too few",
+        "irexec/backend/pooling.py",
+        "covered += length\n",
+        "covered += length + (length > 2)\n",
+        (_POOLING,),
+    ),
+    Mutation(
+        "a transposed convolution adds a tap of the next phase",
+        "irexec/backend/transposed/geometry.py",
+        "if (remainder + begin - tap * dilation) % stride == 0",
+        "if (remainder - begin - tap * dilation) % stride == 0",
+        (_TRANSPOSED,),
+        graphs=600,
+    ),
+    Mutation(
+        "phases of a transposed convolution without taps are not zero",
+        "irexec/backend/transposed/phases.py",
+        "            scratch.do(target.fill, 0)\n",
+        "",
+        (_TRANSPOSED,),
+        graphs=1500,
+    ),
+)

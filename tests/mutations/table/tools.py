@@ -1,0 +1,85 @@
+"""Faults outside of the compiler."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+TOOLS = (
+    Mutation(
+        "a new file is not flushed to the disk before it replaces the old one",
+        "irexec/io/files.py",
+        "                if flushes:\n",
+        "                if not flushes:\n",
+        ("tests/io/test_replacing.py",),
+    ),
+    Mutation(
+        "a stale score of a candidate is compared the wrong way",
+        "irexec/analysis/matching/spread.py",
+        "            if score < -negative - 1e-9:\n",
+        "            if score > -negative + 1e-9:\n",
+        ("tests/analysis/test_matching.py",),
+    ),
+    Mutation(
+        "a histogram has the range of the last block",
+        "irexec/tools/histogram.py",
+        "low, high = (lowest, highest) if low is None or high is None else (min(low, lowest), max(high, highest))",
+        "low, high = lowest, highest",
+        ("tests/tools/test_histogram.py",),
+    ),
+    Mutation(
+        "a job goes on although it has got further items",
+        "irexec/tools/batch/manifest.py",
+        'return "" if count == len(items) else',
+        'return "" if count <= len(items) else',
+        ("tests/tools/batch/test_manifest.py",),
+    ),
+    Mutation(
+        "decibels of amplitudes instead of powers",
+        "irexec/tools/agreement.py",
+        "return 10 * math.log10(self.reference / self.difference)",
+        "return 20 * math.log10(self.reference / self.difference)",
+        ("tests/tools/test_agreement.py",),
+    ),
+    Mutation(
+        "reduce accepts a part that fails in another way",
+        "irexec/tools/reduce/search.py",
+        "same = failure is not None and failure.kind == self.failure.kind",
+        "same = failure is not None",
+        ("tests/tools/reduce/test_reduction.py tests/tools/reduce/test_checks.py",),
+    ),
+    Mutation(
+        "an If costs as much as its cheaper branch",
+        "irexec/analysis/cost.py",
+        "larger = max(known, key=lambda name: known[name])",
+        "larger = min(known, key=lambda name: known[name])",
+        ("tests/analysis/test_cost.py",),
+    ),
+    Mutation(
+        "one request more waits than may",
+        "irexec/tools/serving/batcher.py",
+        "if self.waiting >= self._max_waiting:",
+        "if self.waiting > self._max_waiting:",
+        ("tests/tools/serving/test_batcher.py",),
+    ),
+    Mutation(
+        "a run that takes too long ends as an invalid model",
+        "irexec/cli/main.py",
+        "        return TIMED_OUT\n",
+        "        return INVALID\n",
+        ("tests/cli/test_limits.py tests/cli/test_exit.py tests/cli/infer",),
+    ),
+    Mutation(
+        "quotients of positive integers may be cut",
+        "irexec/analysis/portability/values.py",
+        "return (layer.may_be_negative(0) or layer.may_be_negative(1)) and not exact",
+        "return not exact",
+        ("tests/analysis/portability tests/analysis/test_portability.py",),
+    ),
+    Mutation(
+        "the last byte of a constant may lie beyond the file",
+        "irexec/io/weights.py",
+        "return offset + size <= self.size",
+        "return offset + size <= self.size + 1",
+        ("tests/io/test_reader.py",),
+    ),
+)
