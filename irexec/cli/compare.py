@@ -74,6 +74,9 @@ def _runtime_option(side: str) -> Callable[[Any], Any]:
     help="The inputs of the other model are tensors of this one.",
 )
 @click.option("--isolate", is_flag=True, help="Run each layer of B alone, with the tensors of A as inputs: errors do not add up.")
+@click.option(
+    "--tries", type=click.IntRange(1, 1000), default=1, show_default=True, help="Compare with so many inputs, until a fault is found."
+)
 @click.option("--strict", is_flag=True, help="Count tensors that are paired by structure alone, even if what follows from them agrees.")
 @click.option("--all", "shows_all", is_flag=True, help="Show every tensor, not only those around the first that differs.")
 @click.option("--a-bin", "a_weights", type=FilePath(), help="The weights of A, if not beside it under the same name.")
@@ -226,7 +229,7 @@ def _ending(found: Comparison) -> Iterator[str]:
         yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
     if found.blind:
         blind = listed([row.b.tensor for row in found.blind], _NAMES)
-        yield f"blind, since all values are the same with these inputs: {blind}; --tries 5 compares with others too"
+        yield f"blind, since all their values are the same with these inputs: {blind}; --tries 5 compares with others too"
     for reason, names in _by_reason(found).items():
         yield f"not compared, {reason}: {listed(names, _NAMES)}"
 

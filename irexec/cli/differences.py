@@ -12,7 +12,8 @@ def reasons(suspect: Suspect) -> Iterator[str]:
     """What is known of a layer."""
     for name, (mine, theirs) in suspect.attributes.items():
         yield f"{name}: {mine or 'absent'} in A, {theirs or 'absent'} in B"
-    for name in suspect.unknown_constants:
+    told = {one.name for one in suspect.inputs if one.agrees is False}
+    for name in (name for name in suspect.unknown_constants if name not in told):
         yield f"constant {name!r} has values that no constant of A has"
     for one in suspect.inputs:
         state = "is not compared" if one.agrees is None else "agrees" if one.agrees else "differs"

@@ -31,6 +31,7 @@ class CompareOptions:
         isolate: run each layer of B alone, with the tensors of A as inputs.
         precision: how irexec computes f16 and bf16; None is as the other runtime does.
         threads, max_memory, timeout: as for open_runtime.
+        tries: how many comparisons are made, all but the first with random inputs, until one finds a fault.
         strict: tensors that were paired by structure count even if what is computed from them agrees.
     """
 
@@ -52,6 +53,7 @@ class CompareOptions:
     threads: int | None = None
     max_memory: int | None = None
     timeout: float | None = None
+    tries: int = 1
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -60,6 +62,8 @@ class CompareOptions:
             raise InputError("a threshold is for the metrics rel, cosine and snr; the metric max has rtol and atol")
         if metric != "max" and (self.rtol is not None or self.atol is not None):
             raise InputError(f"rtol and atol are for the metric max; the metric {metric} has a threshold")
+        if self.tries < 1:
+            raise InputError(f"tries is {self.tries}, expected at least 1")
         if self.runs is not None and self.runs < 1:
             raise InputError(f"runs is {self.runs}, expected at least 1")
 

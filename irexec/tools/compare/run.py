@@ -44,6 +44,7 @@ from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
+from irexec.tools.compare.tries import tried
 from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource
@@ -91,8 +92,18 @@ def compare(
         ModelError, NodeError, ConversionError: a model cannot be read, or not run at all.
         RunTimeoutError: a run takes longer than the timeout.
     """
+    options = options or CompareOptions()
     with comparing(a, b, inputs, options, sources=sources, notify=notify, advance=advance) as made:
-        return made.comparison
+        found = made.comparison
+        if options.tries > 1 and isinstance(made.a, RecordedSide):
+            raise InputError(f"{made.a.label} holds tensors of one run: --tries needs two models")
+
+    def again(number: int) -> Comparison:
+        other = replace(options, seed=options.seed + number)
+        with comparing(a, b, None, other, sources=[InputSource(None, "random")], notify=lambda text: None) as made:
+            return made.comparison
+
+    return tried(found, again, options.tries)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 
 from irexec import Builder, Model
 from irexec.tools.agreement import Tolerance, agreement_of
-from irexec.tools.compare import compare
+from irexec.tools.compare import CompareOptions, compare
 
 
 def _relu_of_negatives(weights: np.ndarray) -> Model:
@@ -26,6 +26,17 @@ def test_a_tensor_of_one_value_is_blind() -> None:
     found = compare(_relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5])), {"x": -x})
     assert found.first is not None and found.first.row.b.name == "scaled"
     assert found.blind == ()
+
+
+def test_tries_with_other_inputs_find_what_the_first_do_not() -> None:
+    x = -np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+    one, other = _relu_of_negatives(np.float32([1, 2, 3, 4])), _relu_of_negatives(np.float32([1, 2, 3, 5]))
+    found = compare(one, other, {"x": x}, CompareOptions(tries=3))
+    assert found.first is not None and found.first.row.b.name == "scaled"
+    assert found.notes[0].startswith("found with other inputs: those of try ")
+    same = compare(one, _relu_of_negatives(np.float32([1, 2, 3, 4])), {"x": x}, CompareOptions(tries=3))
+    assert same.agrees and same.blind == ()
+    assert same.notes[-1] == "3 tries agree, all but the first with random inputs"
 
 
 def test_values_that_differ_are_printed_so_that_it_shows() -> None:
