@@ -12,6 +12,7 @@ import click
 from irexec.cli import render
 from irexec.cli.differences import reasons, say
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.paths import FilePath
 from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import progress_bar
@@ -111,6 +112,9 @@ def compare(
         render.as_json(found.as_dict())
     else:
         _show(found, shows_all)
+        has_weights = request.a_weights is not None or request.b_weights is not None
+        if found.first is not None and found.whole is None and len(found.rows) > 1 and not has_weights and not reads_stdin(inputs):
+            after_compare(a, b, request.a_runtime, request.b_runtime, list(as_given(inputs, request.shapes, request.seed)))
     return 0 if found.agrees else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
+from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.paths import FilePath
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_name
 from irexec.cli.usage import refuse_without
@@ -78,6 +80,9 @@ def convert(
         render.as_json(document)
     else:
         render.line(f"{target}: {counted(len(converted.nodes), 'layer')}")
+        if code:
+            runtime = next(name for name in ("onnxruntime", "onnx") if name == "onnx" or find_spec(name))
+            go_on("compare", model, str(target), f"--a-runtime={runtime}", *as_given((), wanted, seed))
     return code
 
 

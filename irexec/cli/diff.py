@@ -8,6 +8,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.diff_text import diff_lines
+from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.paths import FilePath
 from irexec.cli.progress import progress_bar
 from irexec.cli.shape_option import METAVAR, ShapeOptions, ShapeType, shapes_by_input
@@ -93,6 +94,8 @@ def diff(
         render.as_json(found.as_dict())
     else:
         _show(found, weights, verbose)
+        if not (found.is_empty or a_bin or b_bin):
+            go_on("compare", a, b, *as_given((), given))
     return _EQUAL if found.is_empty else _DIFFERENT
 
 

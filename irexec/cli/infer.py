@@ -13,6 +13,7 @@ from irexec.cli.image_options import IMAGE_OPTIONS, image_from, image_options
 from irexec.cli.inspect_views import histogram_document
 from irexec.cli.inspect_views import show_histograms as show_histograms_below
 from irexec.cli.limit_options import max_memory_option, threads_option, timeout_option
+from irexec.cli.next_steps import as_given, go_on, reads_stdin
 from irexec.cli.paths import FilePath
 from irexec.cli.precision_option import precision_option
 from irexec.cli.progress import spinner_then_bar
@@ -23,6 +24,7 @@ from irexec.cli.weights_option import no_mmap, note_mapping
 from irexec.messages import counted, listed
 from irexec.tools.histogram import BINS, histogram
 from irexec.tools.image_files import IMAGE_SUFFIXES
+from irexec.tools.images import ImageOptions
 from irexec.tools.infer import Assertion, InferOptions, InferReport, Messages
 from irexec.tools.infer import infer as run_once
 from irexec.tools.input_sources import InputSource, parse_input_source
@@ -125,7 +127,20 @@ def infer(
     else:
         _show(report)
         show_histograms_below(histograms)
+        if not reads_stdin(inputs) and request.weights is None and request.image == ImageOptions():
+            _go_on(model, report, list(as_given(inputs, request.shapes, request.seed)))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
+
+
+def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
+    """The command that looks into what is wrong: into NaN and infinities that a layer makes, or into results that differ."""
+    from irexec.tools.reduce.checks.values import KINDS
+
+    trap = None if report.trap is None else report.trap.trap
+    if trap is not None and trap.kind in KINDS and trap.origin != "input":
+        go_on("reduce", model, "-o", "min.xml", "--trap", trap.kind, *inputs)
+    elif report.comparison is not None and not report.comparison.agrees:
+        go_on("compare", model, "--a-runtime", "reference", *inputs)
 
 
 def _check_usage(sources: Sequence[InputSource], output: str) -> None:

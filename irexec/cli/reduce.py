@@ -207,7 +207,7 @@ def _show_blame(blame: Blame) -> None:
             say(text, "  ")
     for title, layers in (
         ("inside of it values differ from here on", blame.inner),
-        ("only A has, in front of the same result", blame.absent),
+        ("only A has, in its place", blame.absent),
     ):
         if layers:
             say(f"{title}: {listed(list(map(str, layers)), _NAMES)}")

@@ -36,7 +36,8 @@ def test_a_fault(faulty: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch)
     assert "input 0 'image' agrees" in out
     assert "input 1 'conv0.w' differs: 1 of 144 values differ" in out
     assert "results that differ: probabilities" in out
-    assert err == "note: inputs are random, with seed 0; -i gives others\n"
+    command = f"next: irexec reduce {faulty} -o min.xml --against {MODEL}"
+    assert err.splitlines() == ["note: inputs are random, with seed 0; -i gives others", command]
 
 
 def test_all_and_isolate(faulty: Path, capsys: Capture) -> None:

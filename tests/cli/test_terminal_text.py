@@ -89,7 +89,7 @@ def test_nothing_that_a_terminal_obeys(arguments: list[str], folder: Path, capsy
     assert code in (0, 1, 2, 3, 4)
     assert not [character for character in OBEYED if character in shown.replace("\n", "")]
     assert printed.err.count("\n") == len(
-        [line for line in printed.err.splitlines() if line.startswith(("error: ", "warning: ", "note: ", "d\\x9b"))]
+        [line for line in printed.err.splitlines() if line.startswith(("error: ", "warning: ", "note: ", "next: ", "d\\x9b"))]
     )
     if arguments != [CONTROLS] and code in (2, 3, 4):
         assert "\\u202e" in shown

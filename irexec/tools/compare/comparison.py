@@ -181,6 +181,7 @@ class Comparison(Record):
         inputs: the shapes of the inputs of B.
         runs: how many.
         isolated: whether each layer was run alone.
+        whole: "A" or "B" where the other one is a part of it, whose inputs are its tensors.
     """
 
     a: str
@@ -196,6 +197,7 @@ class Comparison(Record):
     inputs: Mapping[str, tuple[int, ...]]
     runs: int = 1
     isolated: bool = False
+    whole: str | None = None
 
     @property
     def agrees(self) -> bool:

@@ -18,6 +18,7 @@ from irexec.runtime.inputs import bind_inputs
 from irexec.tools.array_files import open_arrays
 from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide
 from irexec.tools.image_files import Notify
 from irexec.tools.input_sources import InputSource, sample_inputs
@@ -173,29 +174,13 @@ def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notif
         notify: is told what is found.
 
     """
-    common = {name for port in a.model.inputs for name in port.names} & {name for port in b.model.inputs for name in port.names}
     sides: tuple[tuple[Side, ModelSide, Side, ModelSide], ...] = (("A", a, "B", b), ("B", b, "A", a))
     for side, whole, other, part in sides:
-        values = values_by_name(whole.model)
-        lone = [port for port in part.model.inputs if not set(port.names) & {*common, *named}]
-        inner = [repr(port.name) for port in lone if any(name in values and _is_inner(values[name], port) for name in port.names)]
+        inner = [repr(port.name) for port in inner_inputs(whole.model, part.model) if not set(port.names) & set(named)]
         if inner:
             notify(f"{other} is a part of {side}: its inputs ({listed(inner, 5)}) are the tensors of {side}")
             return side
     return None
-
-
-def _is_inner(value: Value, port: Port) -> bool:
-    """Whether a tensor is computed, and may be what an input takes."""
-    if value.node.type in ("Parameter", "Constant"):
-        return False
-    if value.fact is None:
-        return True
-    try:
-        meet_shapes(value.fact.shape, port.shape)
-    except OpError:
-        return False
-    return value.fact.element in (None, port.element)
 
 
 def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, Value]:

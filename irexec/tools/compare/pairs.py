@@ -13,6 +13,7 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner
+from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
 
 GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value"})
@@ -161,7 +162,7 @@ def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
 
     Those of a part, whose inputs are tensors in the middle of the other, are others.
     """
-    if _is_part(a, b) or _is_part(b, a):
+    if inner_inputs(a.model, b.model) or inner_inputs(b.model, a.model):
         return []
     results_a, results_b = ([node for node in side.model.results if node.inputs and node.inputs[0]] for side in (a, b))
     by_name = _by_names(results_a, results_b)
@@ -177,14 +178,6 @@ def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tupl
     if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(found):
         return None
     return [(next(iter(others)), mine) for mine, others in found]
-
-
-def _is_part(whole: ModelSide, part: ModelSide) -> bool:
-    """Whether an input of one model has the name of a tensor in the middle of the other."""
-    named = values_by_name(whole.model)
-    inputs = {name for port in whole.model.inputs for name in port.names}
-    names = {name for port in part.model.inputs for name in port.names if name not in inputs}
-    return any(named[name].node.type not in ("Parameter", "Constant") for name in names & named.keys())
 
 
 def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:

@@ -151,6 +151,7 @@ class Comparing:
 
     Attributes:
         comparison, rows: what has been found.
+        whole: the side of which the other is a part.
     """
 
     comparison: Comparison
@@ -159,6 +160,7 @@ class Comparing:
     def __init__(self, a: AnySide, b: ModelSide, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance) -> None:
         self.a, self.b, self.options, self._notify, self._advance = a, b, options, notify, advance
         self._errors: list[IrexecError] = []
+        self.whole = options.inputs_of
         _check_runtimes(a, options)
         self.pairs = _pairs(a, b, options)
         model_a = a.model if isinstance(a, ModelSide) else None
@@ -264,6 +266,7 @@ class Comparing:
             inputs={name: array.shape for name, array in self.inputs.b[0].items()},
             runs=self.runs,
             isolated=is_isolated,
+            whole=self.whole,
         )
 
     def opened(self, name: str, model: Model) -> Runtime:
@@ -305,11 +308,10 @@ class Comparing:
                 )
             random_or_given(self.inputs, sources, options, 1, self._notify, [known])
             return
-        whole = options.inputs_of
-        if whole is None and a.model is not b.model:
-            whole = whole_side(a, b, named_inputs(given, sources), self._notify)
-        if whole is not None:
-            self._read_inputs_of_a_part(a, given, sources, whole == "A")
+        if options.inputs_of is None and a.model is not b.model:
+            self.whole = whole_side(a, b, named_inputs(given, sources), self._notify)
+        if self.whole is not None:
+            self._read_inputs_of_a_part(a, given, sources, self.whole == "A")
             return
         if not sources:
             self.inputs.require_partners(named_inputs(given, sources))

@@ -11,6 +11,7 @@ from irexec.tools.compare.comparison import Layer, Suspect
 from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.rows import Found, layer
 from irexec.tools.compare.run import Comparing
+from irexec.tools.compare.sides import ModelSide
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,5 @@ def _absent(kept: Sequence[Node], results: Sequence[Value], agreeing: Collection
         fresh = [source for source in value.node.inputs if source is not None and source not in seen]
         seen.update(fresh)
         waiting += fresh
-    return [layer(value) for value in found.values()]
+    order = {node: i for i, node in enumerate(made.a.order)} if isinstance(made.a, ModelSide) else {}
+    return [layer(found[node]) for node in sorted(found, key=lambda node: order.get(node, 0))]

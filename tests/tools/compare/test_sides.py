@@ -119,6 +119,18 @@ def test_a_part_is_recognised() -> None:
         compare(chain(), part, {"relu": np.ones((4, 6), np.float32)})
 
 
+def test_a_name_in_common_does_not_make_a_part() -> None:
+    """The input of one model has the name, type and shape of a tensor in the middle of the other: both are whole."""
+    other = chain(prefix="other.")
+    next(node for node in other.nodes if node.type == "Relu").outputs[0].names = ["x"]
+    for pair in ((chain(), other), (other, chain())):
+        notes: list[str] = []
+        found = compare(*pair, options=CompareOptions(seed=1), notify=notes.append)
+        assert found.agrees
+        assert len(found.rows) == 4
+        assert notes == ["inputs are random, with seed 1; -i gives others"]
+
+
 def test_random_values_for_one_side_are_refused() -> None:
     builder = Builder("more")
     x, y = (builder.parameter("f32", (4, 6), name) for name in ("x", "bias"))

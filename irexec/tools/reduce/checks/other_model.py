@@ -21,6 +21,7 @@ from irexec.tools.compare.judge import is_more_than_rounding
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import Comparing, comparing
 from irexec.tools.compare.sides import ModelSide, RecordedSide
@@ -89,6 +90,8 @@ class OtherModelCheck(Check):
         self._model = model
         given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
         with comparing(self.other, model, given, self._options, sources=[InputSource(None, "random")]) as made:
+            if isinstance(made.a, ModelSide) and inner_inputs(made.a.model, model):
+                raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
             self._made, self._independent = made, made.independent
             return self._values(made)
 
