@@ -83,6 +83,7 @@ def explain(model: Model, runtime: Runtime, inputs: Arrays, options: CompareOpti
 
     Raises:
         RunTimeoutError: a run takes longer than the timeout.
+        IrexecError: the runtime does not run the model for these tensors.
     """
     facts = infer_shapes(model, tolerant=True).facts
     products = list(_products(model, runtime, facts))

@@ -8,6 +8,7 @@ from typing import Protocol
 from irexec.analysis.model import Model
 from irexec.analysis.portability import differences
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node
 from irexec.ir.portability import DIFFERENCES
 from irexec.tools.compare.comparison import Divergence, Known, Layer, TensorRow
@@ -100,4 +101,10 @@ def _of_onnxruntime(context: Context, run: int) -> Known | None:
         model, runtime, inputs = a.model, context.run_a, context.inputs.a
     else:
         return None
-    return explain(model, runtime, inputs[run], options)
+    try:
+        return explain(model, runtime, inputs[run], options)
+    except RunTimeoutError:
+        raise
+    except IrexecError:
+        # What ONNX Runtime does not run once more, or irexec not in parts, stays unexplained.
+        return None
