@@ -33,13 +33,15 @@ def exact(x: Sequence[int], w: Sequence[int]) -> int:
 Sum = Callable[[Sequence[int], Sequence[int]], int]
 
 
-def convolved(x: np.ndarray, w: np.ndarray, total: Sum, zero: int) -> np.ndarray:
+def convolved(x: np.ndarray, w: np.ndarray, total: Sum, zero: int, stride: int = 1) -> np.ndarray:
     """A 3x3 convolution with padding of 1, of raw bytes with channels innermost, minus the zero point's part."""
     padded = np.full((x.shape[1], x.shape[2] + 2, x.shape[3] + 2), zero, int)
     padded[:, 1:-1, 1:-1] = x[0]
-    found = np.zeros((1, len(w), *x.shape[2:]), int)
-    for m, i, j in np.ndindex(len(w), *x.shape[2:]):
-        taps = [(padded[c, i + y, j + k], w[m, c, y, k]) for y in range(3) for k in range(3) for c in range(x.shape[1])]
+    found = np.zeros((1, len(w), *((size - 1) // stride + 1 for size in x.shape[2:])), int)
+    outputs = len(w) * w.shape[1] // x.shape[1]
+    for m, i, j in np.ndindex(found.shape[1:]):
+        own = padded[m // outputs * w.shape[1] :, i * stride :, j * stride :]
+        taps = [(own[c, y, k], w[m, c, y, k]) for y in range(3) for k in range(3) for c in range(w.shape[1])]
         found[0, m, i, j] = total(*zip(*taps, strict=True)) - zero * int(w[m].astype(int).sum())
     return found
 
@@ -57,6 +59,8 @@ W = weights(4, 4, 3, 3)
 W2 = weights(16, 5)
 X = np.random.default_rng(1).integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)
 X2 = np.random.default_rng(1).integers(0, 256, (3, 16)).astype(np.uint8)
+
+X3 = np.random.default_rng(3).integers(-128, 128, (3, 16)).astype(np.int8)
 
 
 def _saved(path: Path, nodes: list[object], x: np.ndarray, result: tuple[str, int], constants: Mapping[str, object]) -> Path:
@@ -82,6 +86,20 @@ def qlinear_conv(path: Path) -> Path:
 def qlinear_conv_values(total: Sum, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     scale = (X_SCALE.astype(float) * W_SCALE / Y_SCALE).reshape(1, 4, 1, 1)
     return {"x": feeds["x"], "y": requantized(convolved(feeds["x"], W, total, ZERO), scale)}
+
+
+GROUPED = weights(4, 2, 3, 3)
+
+
+def grouped_conv(path: Path) -> Path:
+    inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    node = onnx.helper.make_node("QLinearConv", inputs, ["y"], pads=[1] * 4, group=2, strides=[2, 2])
+    return _saved(path, [node], X, ("y", 2), {**_QUANTIZED, "w": GROUPED})
+
+
+def grouped_conv_values(total: Sum, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    scale = (X_SCALE.astype(float) * W_SCALE / Y_SCALE).reshape(1, 4, 1, 1)
+    return {"x": feeds["x"], "y": requantized(convolved(feeds["x"], GROUPED, total, ZERO, 2), scale)}
 
 
 def qdq_conv(path: Path) -> Path:
@@ -113,7 +131,22 @@ def matmul_integer_values(total: Sum, feeds: Mapping[str, np.ndarray]) -> dict[s
     return {"x": feeds["x"], "y": np.array(sums, np.int32)}
 
 
+def signed_matmul(path: Path) -> Path:
+    node = onnx.helper.make_node("QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"])
+    constants = {"xz": np.int8(3), "w": W2, "ws": np.float32(0.01), "wz": np.int8(0), "yz": np.int8(-4)}
+    return _saved(path, [node], X3, ("y", 3), {"xs": X_SCALE, "ys": Y_SCALE, **constants})
+
+
+def signed_matmul_values(total: Sum, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """ONNX Runtime adds 128 to signed activations."""
+    x = feeds["x"].astype(int) + 128
+    sums = np.array([[total(row, column) - (128 + 3) * int(column.astype(int).sum()) for column in W2.T] for row in x])
+    return {"x": feeds["x"], "y": np.clip(np.rint(sums * (0.02 * 0.01 / 0.5)) - 4, -128, 127).astype(np.int8)}
+
+
 TABLE = [
+    (grouped_conv, grouped_conv_values, X),
+    (signed_matmul, signed_matmul_values, X3),
     (qlinear_conv, qlinear_conv_values, X),
     (qdq_conv, qdq_values, (X.astype(np.float32) - ZERO) * X_SCALE),
     (matmul_integer, matmul_integer_values, X2),
@@ -125,7 +158,7 @@ def _explained(path: Path, compute: Compute, x: np.ndarray) -> Known | None:
     return int8.explain(model, Recorded("onnxruntime", model, compute), {"x": x}, CompareOptions())
 
 
-@pytest.mark.parametrize(("make", "values", "x"), TABLE, ids=["QLinearConv", "QDQ", "MatMulInteger"])
+@pytest.mark.parametrize(("make", "values", "x"), TABLE, ids=lambda one: getattr(one, "__name__", ""))
 def test_saturated_sums_are_recognised(make: Callable[[Path], Path], values: Callable[..., Compute], x: np.ndarray, tmp_path: Path) -> None:
     path = make(tmp_path / "m.onnx")
     assert _explained(path, functools.partial(values, exact), x) is None
