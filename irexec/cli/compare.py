@@ -123,7 +123,7 @@ def _show(found: Comparison, shows_all: bool) -> None:
         _show_divergence(found.first, found)
     for one in found.known:
         is_first = found.first is not None and one.layer.name == found.first.row.b.name
-        _say(f"known: {one}" if is_first else f"known of {one.layer}: {one}", "  ")
+        say(f"known: {one}" if is_first else f"known of {one.layer}: {one}", "  ")
     for text in _ending(found):
         say(text)
 

@@ -254,7 +254,7 @@ class Comparing:
             inputs={name: array.shape for name, array in self.inputs.b[0].items()},
             runs=self.runs,
             isolated=is_isolated,
-            known=known_reasons(self, first, independent, results),
+            known=known_reasons(self, first, layers, results),
         )
 
     def opened(self, name: str, model: Model) -> Runtime:
