@@ -13,7 +13,7 @@ from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
-from irexec.reference.quantization import level_values, nearest_levels
+from irexec.reference.quantization import level_values, nearest_levels, zero_level
 
 _F64 = np.dtype(np.float64)
 _CHECKED = 1 << 19
@@ -91,14 +91,15 @@ class _Levels:
         begin, step = low.astype(_F64), np.subtract(out_high, out_low, dtype=_F64) / (levels - 1)
         offset, index = out_low.astype(_F64), np.arange(levels, dtype=_F64)
         values, linear = level_values(index, out_low, out_high, levels), (index * step + offset).astype(low.dtype)
-        snapped = (values == 0) & (linear != 0)
+        zero = zero_level(out_low, out_high, levels)
         factor = _factors(low, high, levels)
-        if not np.array_equal(np.where(snapped, 0, linear), values) or not factor.all():
+        if not np.array_equal(np.where(index == zero, 0, linear), values) or not factor.all():
             return None
-        zero = np.where(snapped.any(axis=1, keepdims=True), snapped.argmax(axis=1)[:, None], -1.0) if snapped.any() else None
         scale = (levels - 1) / (np.subtract(high, low, dtype=_F64) * factor)
         several = factor if (factor != 1).any() else None
-        return _Levels(low, high, begin, several, scale, step, offset, zero).reshaped(ranges[0].shape)
+        is_told = (zero * step + offset != 0) & (zero >= 0)
+        others = np.where(is_told, zero, -1.0) if is_told.any() else None
+        return _Levels(low, high, begin, several, scale, step, offset, others).reshaped(ranges[0].shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> _Levels:
         """The same with arrays of another shape."""

@@ -128,6 +128,9 @@ def _show(found: Comparison, shows_all: bool) -> None:
     render.line()
     if found.first is not None:
         _show_divergence(found.first, found)
+    for one in found.known:
+        is_first = found.first is not None and one.layer.name == found.first.row.b.name
+        say(f"known: {one}" if is_first else f"known of {one.layer}: {one}", "  ")
     for text in _ending(found):
         say(text)
 

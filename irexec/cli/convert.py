@@ -170,6 +170,7 @@ def _verify(
         _print(result)
     return 0 if result.agrees else 1, {
         "against": result.against, "inputs": result.shapes, "outputs": [asdict(agreement) for agreement in result.agreements],
+        **({} if result.known is None else {"known": asdict(result.known)}),
     }  # fmt: skip
 
 
@@ -177,6 +178,8 @@ def _print(result: Verification) -> None:
     inputs = " ".join(f"{name}{render.sizes(shape)}" for name, shape in result.shapes.items())
     rows = [(a.name, "agrees" if a.agrees else "differs", a.largest, a.message) for a in result.agreements]
     render.table(("output", f"against {result.against}", "largest difference", ""), rows, right=(2,), sentences=(3,))
+    if result.known is not None:
+        render.lines(render.fill(f"known: {result.known}".split()))
     render.line(f"verified with {inputs}" if inputs else "verified without inputs")
 
 

@@ -32,14 +32,15 @@ def fake_quantize_1(
     """The nearest of ``levels`` levels from input_low to input_high, mapped to output_low..output_high.
 
     At or below the smaller input bound it is output_low, above the larger one output_high; halves are rounded to even. Levels are
-    computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see ``level_values``).
+    computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see ``zero_level``).
     Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
     """
     low, high, out_low, out_high = (align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high))
     with np.errstate(all="ignore"):
         inside = level_values(nearest_levels(data, low, high, levels), out_low, out_high, levels)
-    below, above = data <= np.minimum(low, high), data > np.maximum(low, high)
-    return np.where(below, out_low, np.where(above, out_high, inside)).astype(data.dtype)
+    np.copyto(inside, out_low, where=data <= np.minimum(low, high))
+    np.copyto(inside, out_high, where=data > np.maximum(low, high))
+    return inside
 
 
 @fake_quantize_1.shape_rule

@@ -10,26 +10,43 @@ def nearest_levels(data: np.ndarray, low: np.ndarray, high: np.ndarray, levels: 
 
     The quotient comes last, so that a value halfway between two levels is seen as such.
     """
-    span = np.subtract(high, low, dtype=np.float64)
-    return np.asarray(np.rint(np.subtract(data, low, dtype=np.float64) * (levels - 1) / span))
+    index = np.asarray(np.subtract(data, low, dtype=np.float64))
+    index *= levels - 1
+    index /= np.subtract(high, low, dtype=np.float64)
+    return np.rint(index, out=index)
 
 
-def level_values(level: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
+def level_values(index: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
     """The values of levels by their indices, of ``levels`` levels from ``low`` to ``high``.
 
-    A level that is meant to be 0 is not quite 0 where the bounds were rounded to their type. It is taken for 0: of all levels
-    between the bounds the one nearest to 0, if it is within half an ulp of ``high - low`` in the type of the bounds.
-
     Args:
-        level: whole numbers from 0 to ``levels - 1``, or NaN.
+        index: whole numbers from 0 to ``levels - 1``, or NaN.
         low, high: the bounds, of the type of the result.
 
     Returns:
-        The values rounded to the type of the bounds.
+        The values rounded to the type of the bounds, and 0 for ``zero_level``.
     """
-    last = levels - 1
-    # Both products and their sum are exact in f64 for bounds of f32 that do not differ by many powers of two.
-    value = (np.multiply(level, high, dtype=np.float64) + np.multiply(last - level, low, dtype=np.float64)) / last
-    span = np.abs(np.subtract(high, low, dtype=np.float64))
-    is_zero = (np.abs(value) <= np.spacing(span.astype(low.dtype)) / 2) & (np.abs(value) < span / (2 * last))
-    return np.asarray(np.where(is_zero & (level > 0) & (level < last), 0.0, value).astype(low.dtype))
+    values = np.asarray(_exact_values(index, low, high, levels).astype(low.dtype))
+    values[index == zero_level(low, high, levels)] = 0
+    return values
+
+
+def zero_level(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
+    """The index of the level of each range that is meant to be 0, -1 where there is none.
+
+    A level is not quite 0 where the bounds were rounded to their type. It is taken for 0 if it is within half an ulp of ``high - low`` in
+    the type of the bounds, and of all levels between the bounds the nearest to 0.
+    """
+    span = np.subtract(high, low, dtype=np.float64)
+    index = np.rint(np.multiply(low, -(levels - 1), dtype=np.float64) / span)
+    beside = np.abs(_exact_values(index, low, high, levels))
+    is_meant = (beside <= np.spacing(np.abs(span).astype(low.dtype)) / 2) & (beside < np.abs(span) / (2 * (levels - 1)))
+    return np.where(is_meant & (index > 0) & (index < levels - 1), index, -1.0)
+
+
+def _exact_values(index: np.ndarray, low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray:
+    """In f64. Both products and their sum are exact for bounds of f32 that do not differ by many powers of two."""
+    values = np.asarray(np.multiply(index, high, dtype=np.float64))
+    values += np.multiply(np.subtract(levels - 1, index), low, dtype=np.float64)
+    values /= levels - 1
+    return values

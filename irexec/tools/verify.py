@@ -9,12 +9,16 @@ from typing import Protocol
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
-from irexec.errors import ConversionError, InputError, OpError
+from irexec.errors import ConversionError, InputError, IrexecError, OpError
 from irexec.html import Record
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
+from irexec.tools.compare import CompareOptions
+from irexec.tools.compare.comparison import Known
+from irexec.tools.compare.int8 import explain
 from irexec.tools.input_sources import random_array
+from irexec.tools.runtimes import open_runtime
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order until the
 # reference can run the model: many models need multiples of their total stride, or sizes that are at least a kernel's.
@@ -50,11 +54,13 @@ class Verification(Record):
         against: the name of the reference.
         shapes: of the random inputs, by name.
         agreements: one for each output.
+        known: a reason for which they differ, where there is one; see irexec.tools.compare.int8.
     """
 
     against: str
     shapes: dict[str, tuple[int, ...]]
     agreements: list[Agreement]
+    known: Known | None = None
 
     @property
     def agrees(self) -> bool:
@@ -89,8 +95,21 @@ def verify(
             continue
         results = CompiledModel(model)(inputs)
         agreements = [agreement_of(name, results[name], array, Tolerance(rtol=rtol, atol=atol)) for name, array in expected.items()]
-        return Verification(reference.name, chosen, agreements)
+        agrees = all(one.agrees for one in agreements)
+        return Verification(reference.name, chosen, agreements, None if agrees else _known(model, reference, inputs))
     raise failure or ConversionError("the reference was not run")
+
+
+def _known(model: Model, reference: Reference, inputs: Mapping[str, np.ndarray]) -> Known | None:
+    """Of a model with products of bytes in ONNX Runtime, whose product is exact."""
+    if reference.name != "onnxruntime":
+        return None
+    try:
+        with open_runtime("onnxruntime", model) as runtime:
+            return explain(model, runtime, inputs, CompareOptions())
+    except IrexecError:
+        # The verdict on the results stands without it.
+        return None
 
 
 def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, PartialShape]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irexec.analysis.portability import failures, values  # noqa: F401  (they register their conditions)
@@ -24,24 +24,29 @@ def portability_findings(model: Model, inference: Inference, release: Release | 
     What any layer may have, such as an element type, is reported once, at the first of them.
     """
     rows = [row for row in DIFFERENCES.values() if release is None or _is_in(row, release)]
+    repeated: dict[str, list[Finding]] = {}
+    for node, row in differences(model, inference, rows):
+        finding = node.finding(row.code, row.does)
+        if row.types:
+            yield finding
+        else:
+            repeated.setdefault(row.code, []).append(finding)
+    for first, *others in repeated.values():
+        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
+        yield replace(first, message=f"{first.message}{more}")
+
+
+def differences(model: Model, inference: Inference, rows: Sequence[Difference]) -> Iterator[tuple[Node, Difference]]:
+    """The layers that have a difference, those of bodies too, each with its difference."""
     read = {value for node in model.walk() for value in node.inputs if value is not None}
     own = set(model.nodes)
-    repeated: dict[str, list[Finding]] = {}
     for node in model.walk():
         for row in rows:
             if row.types and node.type not in row.types:
                 continue
             layer = _layer(node, inference, read, node in own)
-            if layer is None or not CONDITIONS[row.code](layer):
-                continue
-            finding = node.finding(row.code, row.does)
-            if row.types:
-                yield finding
-            else:
-                repeated.setdefault(row.code, []).append(finding)
-    for first, *others in repeated.values():
-        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
-        yield replace(first, message=f"{first.message}{more}")
+            if layer is not None and CONDITIONS[row.code](layer):
+                yield node, row
 
 
 def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -> Layer | None:

@@ -10,7 +10,7 @@ from irexec.analysis.portability.conditions import applies
 from irexec.analysis.portability.layer import BYTES, Layer, may_be
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, windows_beside
 from irexec.ir.dims import low
-from irexec.reference.quantization import level_values
+from irexec.reference.quantization import zero_level
 
 
 @applies("IR911")
@@ -185,14 +185,11 @@ def _beside_zero(layer: Layer) -> bool:
     bounds, levels = [layer.value(3), layer.value(4)], layer["levels"]
     if levels is None or any(bound is None for bound in bounds):
         return False
-    begin, end = np.broadcast_arrays(*(np.asarray(bound, np.float32) for bound in bounds))
+    begin, end = (np.asarray(bound, np.float32) for bound in bounds)
     with np.errstate(all="ignore"):
-        step = (end - begin) / np.float32(levels - 1)
-        index = np.rint(-begin.astype(np.float64) / step)
-        inside = (index > 0) & (index < levels - 1)
-        is_zero = level_values(index, begin, end, levels) == 0
+        index, step = zero_level(begin, end, levels), (end - begin) / np.float32(levels - 1)
         # The plugin multiplies and adds with one rounding.
-        return bool((inside & is_zero & ((index * step + begin).astype(np.float32) != 0)).any())
+        return bool(((index > 0) & ((index * step + begin).astype(np.float32) != 0)).any())
 
 
 @applies("IR940")

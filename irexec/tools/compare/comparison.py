@@ -145,6 +145,28 @@ class Divergence(Record):
 
 
 @dataclass(frozen=True)
+class Known(Record):
+    """A known reason for which a runtime has other values.
+
+    Attributes:
+        code: of the finding of ``validate --portability``; "" for what was found with the values of this comparison.
+        layer: where.
+        message: one sentence without a full stop.
+        right: the runtime that agrees with the specification; "" where none of the two is known to.
+    """
+
+    code: str
+    layer: Layer
+    message: str
+    right: str
+
+    def __str__(self) -> str:
+        """The sentence, with the code and who is right."""
+        right = f"; {self.right} agrees with the specification" if self.right else ""
+        return f"{self.code} {self.message}{right}".strip()
+
+
+@dataclass(frozen=True)
 class Uncompared(Record):
     """A tensor that is not compared.
 
@@ -182,6 +204,7 @@ class Comparison(Record):
         runs: how many.
         isolated: whether each layer was run alone.
         whole: "A" or "B" where the other one is a part of it, whose inputs are its tensors.
+        known: known reasons for the first divergence, or for results that differ.
     """
 
     a: str
@@ -198,6 +221,7 @@ class Comparison(Record):
     runs: int = 1
     isolated: bool = False
     whole: str | None = None
+    known: tuple[Known, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -253,13 +277,14 @@ class Comparison(Record):
         missing = ", ".join(self.missing_results)
         first = None if self.first is None else _divergence_html(self.first)
         uncompared = [(one.side, one.name, one.type, one.reason) for one in self.uncompared]
+        known = [element("p", f"known of {one.layer}: {one}") for one in self.known]
         parts: list[tuple[str, Content]] = [(counted(len(self.rows), "tensor"), _rows_table(self.rows))]
         if self.results:
             parts.append((counted(len(self.results), "result"), _rows_table(self.results)))
         if uncompared:
             parts.append((f"{len(uncompared):,} not compared", table(["side", "tensor", "type", "reason"], uncompared, limit=ROWS)))
         about = definitions({"A": self.a, "B": self.b, "tolerance": self.tolerance, "tensors": verdict, "missing results": missing})
-        return display("comparison", about, first, sections(*parts), [element("p", note, class_="note") for note in self.notes])
+        return display("comparison", about, first, *known, sections(*parts), [element("p", note, class_="note") for note in self.notes])
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

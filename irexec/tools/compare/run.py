@@ -36,6 +36,7 @@ from irexec.tools.compare.inputs import (
 )
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
+from irexec.tools.compare.known import known_reasons
 from irexec.tools.compare.notes import notes_on
 from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
@@ -267,6 +268,7 @@ class Comparing:
             runs=self.runs,
             isolated=is_isolated,
             whole=self.whole,
+            known=known_reasons(self, first, layers, results),
         )
 
     def opened(self, name: str, model: Model) -> Runtime:

@@ -1,0 +1,110 @@
+"""What is known of the layers that differ: of OpenVINO from the table of portability, of ONNX Runtime from exact products of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from irexec.analysis.model import Model
+from irexec.analysis.portability import differences
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.errors import IrexecError, RunTimeoutError
+from irexec.ir.graph import Node
+from irexec.ir.portability import DIFFERENCES
+from irexec.tools.compare.comparison import Divergence, Known, Layer, TensorRow
+from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.int8 import explain
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.rows import layer, paths_of
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
+from irexec.tools.runtimes import OWN, Runtime
+
+_VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
+"""The differences that show in tensors."""
+
+
+class Context(Protocol):
+    """A comparison."""
+
+    a: AnySide
+    b: ModelSide
+    run_a: Runtime | None
+    run_b: Runtime
+    pairs: Pairs
+    options: CompareOptions
+    inputs: Inputs
+
+
+def known_reasons(
+    context: Context, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]
+) -> tuple[Known, ...]:
+    """What is known of a difference.
+
+    Args:
+        context: the comparison.
+        first, independent, results: as in Comparison.
+
+    Raises:
+        RunTimeoutError: a run takes longer than the timeout.
+    """
+    differing = [row for row in results if row.is_fault]
+    if first is None and not differing:
+        return ()
+    found = list(_of_openvino(context, _suspects(context.b.model, first, independent, differing)))
+    product = _of_onnxruntime(context, 0 if first is None else first.row.run - 1)
+    return (*found, *([] if product is None else [product]))
+
+
+def _suspects(model: Model, first: Divergence | None, independent: Sequence[Layer], results: Sequence[TensorRow]) -> dict[Node, str]:
+    """The layers of B that may be the reason, with the paths of the bodies that they are in."""
+    paths = paths_of(model)
+    by_name = {(f"{path}{node.name}", node.id): node for node, path in paths.items()}
+    if first is not None:
+        layers = [first.suspect.layer, *(one.layer for one in first.between), *independent]
+        return {by_name[key]: paths[by_name[key]] for one in layers if (key := (one.name, one.id)) in by_name}
+    # Nothing differs when every tensor is observed: it may be any layer that the results are computed from.
+    waiting = [by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name]
+    found: dict[Node, str] = {}
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = paths[node]
+            waiting += [value.node for value in node.inputs if value is not None]
+    return found
+
+
+def _of_openvino(context: Context, suspects: Mapping[Node, str]) -> Iterator[Known]:
+    """Of the differences that OpenVINO is known for those of these layers."""
+    options, is_recorded = context.options, isinstance(context.a, RecordedSide)
+    right = next((name for name in (options.b_runtime, options.a_runtime) if name in OWN), "")
+    if options.b_runtime == "openvino" or (is_recorded and options.b_runtime in OWN):
+        condition = "if A was recorded from OpenVINO: " if is_recorded and options.b_runtime in OWN else ""
+        model, of_b = context.b.model, {node: node for node in suspects}
+    elif isinstance(context.a, ModelSide) and options.a_runtime == "openvino":
+        condition, model = "", context.a.model
+        of_b = {of_a: node for node in suspects if (of_a := context.pairs.layer_of_a(node)) is not None}
+    else:
+        return
+    for node, row in differences(model, infer_shapes(model, tolerant=True), _VISIBLE):
+        if node in of_b:
+            known = of_b[node]
+            yield Known(row.code, layer(known.outputs[0], suspects[known]), f"{condition}{row.does}", right)
+
+
+def _of_onnxruntime(context: Context, run: int) -> Known | None:
+    """The first product of bytes that ONNX Runtime and irexec compute differently."""
+    options, a = context.options, context.a
+    if options.b_runtime == "onnxruntime" and options.a_runtime in OWN:
+        model, runtime, inputs = context.b.model, context.run_b, context.inputs.b
+    elif options.a_runtime == "onnxruntime" and options.b_runtime in OWN and isinstance(a, ModelSide) and context.run_a is not None:
+        model, runtime, inputs = a.model, context.run_a, context.inputs.a
+    else:
+        return None
+    try:
+        return explain(model, runtime, inputs[run], options)
+    except RunTimeoutError:
+        raise
+    except IrexecError:
+        # What ONNX Runtime does not run once more, or irexec not in parts, stays unexplained.
+        return None
