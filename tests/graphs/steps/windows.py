@@ -90,6 +90,9 @@ def followed(g: Growth, x: Tensor) -> Tensor:
     check(x.rank >= 2, "it has no channels")
     per_channel = [1, x.shape[1], *[1] * (x.rank - 2)]
     for _ in range(g.gen.pick(0, 1, 1, 2, 3)):
+        if x.rank < 2:
+            # An operation with another tensor may have left it fewer axes.
+            break
         choice = g.gen.size(0, 6)
         if choice == 0:
             x = g.one("Add", *g.gen.some([x, g.random(per_channel, x.kind)], 2))
