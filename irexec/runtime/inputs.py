@@ -33,7 +33,8 @@ def bind_inputs(ports: Sequence[Port], given: Inputs, *, allow_cast: bool = Fals
     """
     found: dict[int, Any] = {}
     for key, value in _pairs(ports, given):
-        position = next(i for i, port in enumerate(ports) if port.node is find_port(ports, key).node)
+        node = find_port(ports, key).node
+        position = next(i for i, port in enumerate(ports) if port.node is node)
         if position in found:
             raise InputError(f"input {ports[position].name!r} is given twice, the second time as {key!r}")
         found[position] = value

@@ -12,6 +12,7 @@ from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import DoesNotFail, Reduction, check_against, reduce
+from irexec.tools.reduce.checks import other_model
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import DATA
 from tests.tools.compare.models import W2, chain, changed
@@ -86,6 +87,16 @@ def test_what_is_said_of_the_layer() -> None:
     assert "4 of 24 values differ" in report.failure
     assert list(report.found.inputs) == ["relu"]
     assert list(report.found.expected) == ["two"]
+
+
+def test_tensors_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what the layer reads and gives is held."""
+    monkeypatch.setattr(other_model, "_PART_OF_MEMORY", 1 << 60)
+    check = check_against(chain())
+    report = reduce(chain(w2=changed(W2)), check, _arrays())
+    assert [layer.name for layer in report.layers] == ["two"]
+    model = chain(w2=changed(W2))
+    assert {value.name for value in check.reference(model, list(_arrays().values()))} == {"relu", "two"}
 
 
 def test_an_attribute_is_named() -> None:

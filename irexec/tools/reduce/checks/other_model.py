@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from irexec.tools.reduce.checks.check import Check, Failure, Files
 from irexec.tools.reduce.digests import source_digest
 from irexec.tools.shapes import Shapes
 
+_PART_OF_MEMORY = 4
+"""The tensors of the other version take at most one part of so many of the memory that is left."""
 _STARTS = 8
 """How many layers are tried that differ although all that they read agrees."""
 
@@ -98,7 +101,8 @@ class OtherModelCheck(Check):
     def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
         """What the other version has for each value that is compared; where axes may be others, what the model has that is equal."""
         rows = {found.value: found.row for found in made.rows.found if not found.path}
-        pairs = [pair for pair in made.pairs.tensors if pair.b in rows]
+        near = self._near(made, rows) if _size(rows.values()) > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
+        pairs = [pair for pair in made.pairs.tensors if pair.b in near]
         self._pairs = {(pair.b.node.id, pair.b.index): pair for pair in pairs}
         # A fault within the tolerance: only its own layer shows it.
         self._hidden = {one.value: one.row for one in self._independent if one.row.follows is False and one.row.agreement.differing == 0}
@@ -115,13 +119,20 @@ class OtherModelCheck(Check):
         own = observe(made.run_b, made.inputs.b, equal)
         return found | {value: own.arrays[value][0] for value in equal if value in own.arrays}
 
+    def _near(self, made: Comparing, rows: Mapping[Value, TensorRow]) -> set[Value]:
+        """The values that the parts of ``starts`` read and give: those that are needed where not all fit into memory."""
+        nodes = {node for part in self._starts(made, rows) for node in part}
+        values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+        return values & rows.keys()
+
     def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
         """See Check: each layer that differs although all that it reads agrees, with those in front of it that are not compared."""
-        if self._model is None:
-            raise AssertionError("reference is called first")
-        constant = constant_layers(self._model)
-        targets = dict.fromkeys(self._made.b.order[found.positions[0]] for found in self._independent)
-        return [_part(node, reference, constant) for node in list(targets)[:_STARTS]]
+        return self._starts(self._made, reference)
+
+    def _starts(self, made: Comparing, known: Collection[Value]) -> list[list[Node]]:
+        constant = constant_layers(made.b.model)
+        targets = dict.fromkeys(made.b.order[found.positions[0]] for found in self._independent)
+        return [_part(node, known, constant) for node in list(targets)[:_STARTS]]
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         """See Check."""
@@ -168,6 +179,11 @@ class OtherModelCheck(Check):
         return [
             "irexec", "compare", files.expected or "", files.model, *inputs, *tolerances, *precision_argument(self.precision),
         ]  # fmt: skip
+
+
+def _size(rows: Iterable[TensorRow]) -> int:
+    """About how many bytes the tensors of rows take."""
+    return sum(8 * math.prod(row.shape) for row in rows)
 
 
 def _is_recorded(path: Path) -> bool:
