@@ -60,7 +60,6 @@ RUNNING = (
         "array.tobytes() if _is_shape_like(array) else None",
         "None",
         ("tests/compile/test_specialise.py",),
-        graphs=1500,
     ),
     Mutation(
         "inputs are not checked in a run",
@@ -68,7 +67,6 @@ RUNNING = (
         "            check=_check_of(operation) if kernel is None else None,\n",
         "            check=None,\n",
         ("tests/test_laws.py -k refused_when_it_runs",),
-        graphs=1500,
     ),
     Mutation(
         "the plan that was used last is dropped",
@@ -90,7 +88,7 @@ RUNNING = (
         "            if self._next >= self._count:\n                return None\n",
         "            if self._next > self._count:\n                return None\n",
         ("tests/backend/test_pool.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "a job returns before its last block is done",
@@ -119,7 +117,6 @@ RUNNING = (
         "        if self._bodies.recall(graph, key_of(inputs)):\n            return\n        if self._bodies.count",
         "        if self._bodies.count(graph):\n            return\n        if self._bodies.count",
         ("tests/analysis/test_nested_loops.py",),
-        graphs=1500,
     ),
     Mutation(
         "a type that NumPy lacks is computed without rounding",
@@ -127,7 +124,6 @@ RUNNING = (
         "return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))",
         "return True",
         ("tests/runtime/test_session.py",),
-        graphs=300,
     ),
     Mutation(
         "results of a type that NumPy lacks are not rounded",
