@@ -21,7 +21,7 @@ SEED = 1
 TEST_LIMIT, RUN_LIMIT = 90, 900
 """Seconds for a test, and for a run of pytest or of the fuzzer."""
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 _FOUND = re.compile(r"^case \d+: .*", re.MULTILINE)
 
 Verdict = Literal["caught", "missed", "broken"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.mutations.mutation import Mutation
 from tests.support.paths import ROOT
 
-COPIED = ("irexec", "converters", "tests", "pyproject.toml")
+COPIED = ("irexec", "converters", "tests", "samples", "pyproject.toml")
 """What the tests of mutations read of the source."""
 
 

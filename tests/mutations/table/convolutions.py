@@ -24,7 +24,6 @@ CONVOLUTIONS = (
         "        if rest:\n",
         "        if rest > 1:\n",
         (_TESTS,),
-        graphs=600,
     ),
     Mutation(
         "Winograd pads the left as it should the top",
@@ -32,7 +31,6 @@ CONVOLUTIONS = (
         "top, left = g.windows.pads_begin",
         "left, top = g.windows.pads_begin",
         (_TESTS,),
-        graphs=600,
     ),
     Mutation(
         "a product on pixels where windows move by 2",
@@ -40,7 +38,6 @@ CONVOLUTIONS = (
         "return self.points == 1 and w.counts == self.sizes and not any(w.pads_begin)",
         "return self.points == 1 and set(w.strides) == {1} and not any(w.pads_begin)",
         ("tests/reference/test_one_window.py",),
-        graphs=300,
     ),
     Mutation(
         "the last block of rows or channels is one short",
@@ -62,7 +59,7 @@ CONVOLUTIONS = (
         "        for index in self.beyond:\n            scratch.do(buffer[index].fill, 0)\n",
         "",
         (_TESTS,),
-        graphs=300,
+        graphs=100,
     ),
     Mutation(
         "windows of an even stride begin at an odd pixel",
@@ -70,7 +67,7 @@ CONVOLUTIONS = (
         "first = inner.start + (remainder - inner.start) % stride",
         "first = inner.start + remainder % stride",
         (_TESTS,),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "columns ignore the dilation of all axes but the last",
@@ -78,7 +75,6 @@ CONVOLUTIONS = (
         "points = (row * dilation for row, dilation in zip(rows, w.dilations[:-1], strict=True))",
         "points = (row for row, dilation in zip(rows, w.dilations[:-1], strict=True))",
         (_TESTS,),
-        graphs=1500,
     ),
     Mutation(
         "output channels with some equal weights are computed once",
@@ -93,7 +89,6 @@ CONVOLUTIONS = (
         "None if arrange is None else arrange[0], shape, dtype)",
         "dtype)",
         (_TESTS,),
-        graphs=1500,
     ),
     Mutation(
         "the chain of a convolution reads the operand of the first image",
@@ -101,7 +96,7 @@ CONVOLUTIONS = (
         "matrix = operand[image if operand.shape[0] > 1 else 0]",
         "matrix = operand[0]",
         (_TESTS,),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "grouped convolution takes the weights of the first group",
@@ -109,7 +104,7 @@ CONVOLUTIONS = (
         "multiply_rows(scratch, rows, weights, values.reshape(pixels, groups, -1).swapaxes(0, 1))",
         "multiply_rows(scratch, rows, np.broadcast_to(weights[:1], weights.shape), values.reshape(pixels, groups, -1).swapaxes(0, 1))",
         (_TESTS,),
-        graphs=1500,
+        graphs=100,
     ),
     Mutation(
         "depthwise sums carry over from the neighbouring row",
@@ -117,7 +112,6 @@ CONVOLUTIONS = (
         "        scratch.do(rows[..., :shift].fill, 0)\n",
         "",
         (_DEPTHWISE,),
-        graphs=600,
     ),
     Mutation(
         "depthwise windows leave the end of the padding unwritten",
@@ -125,7 +119,7 @@ CONVOLUTIONS = (
         "for beyond in (slice(0, low), slice(high, length)):",
         "for beyond in (slice(0, low),):",
         (_DEPTHWISE,),
-        graphs=1500,
+        graphs=100,
     ),
     Mutation(
         "depthwise windows of a later block begin at the first row",
@@ -140,7 +134,7 @@ CONVOLUTIONS = (
         'if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):',
         "if any(map(any, windows.pads)):",
         (_POOLING,),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "the maximum of a padded window is at least 0",
@@ -148,7 +142,7 @@ CONVOLUTIONS = (
         'np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype))',
         'np.fmax if dtype.kind == "f" else np.maximum, 0)',
         (_POOLING,),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "the last window of a number that is rounded up reaches beyond the block",
@@ -156,7 +150,7 @@ CONVOLUTIONS = (
         "max(begin + size + end, (count - 1) * stride + effective_kernel_size(kernel, dilation))",
         "begin + size + end",
         (_POOLING,),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "pooling combines one point too few",
@@ -171,7 +165,7 @@ CONVOLUTIONS = (
         "if (remainder + begin - tap * dilation) % stride == 0",
         "if (remainder - begin - tap * dilation) % stride == 0",
         (_TRANSPOSED,),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "phases of a transposed convolution without taps are not zero",
@@ -179,6 +173,5 @@ CONVOLUTIONS = (
         "            scratch.do(target.fill, 0)\n",
         "",
         (_TRANSPOSED,),
-        graphs=1500,
     ),
 )

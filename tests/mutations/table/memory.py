@@ -51,7 +51,7 @@ MEMORY = (
         "Buffer(threads * (draft.kernel.workspace + 64), i, i)",
         "Buffer(draft.kernel.workspace + 64, i, i)",
         ("tests/compile/test_lifetimes.py",),
-        graphs=1500,
+        graphs=100,
     ),
     Mutation(
         "a part of a concatenation may be computed after it",
@@ -59,7 +59,6 @@ MEMORY = (
         "if part.parent is not None or any(producer >= i for producer in producers[part]):",
         "if part.parent is not None:",
         ("tests/compile/test_lifetimes.py",),
-        graphs=1500,
     ),
     Mutation(
         "a concatenation lives no longer than its own reads, its parts do",
@@ -67,7 +66,6 @@ MEMORY = (
         "whole.first, whole.last = min(whole.first, part.first), max(whole.last, part.last)",
         "whole.first = min(whole.first, part.first)",
         ("tests/compile/test_lifetimes.py",),
-        graphs=1500,
     ),
     Mutation(
         "a concatenation begins to live when it is computed, not with its parts",
@@ -75,7 +73,6 @@ MEMORY = (
         "whole.first, whole.last = min(whole.first, part.first), max(whole.last, part.last)",
         "whole.last = max(whole.last, part.last)",
         ("tests/compile/test_lifetimes.py",),
-        graphs=300,
     ),
     Mutation(
         "parts of a concatenation along an inner axis are whole pieces of memory",
@@ -83,7 +80,6 @@ MEMORY = (
         "all(shape[before] == 1 for before in order[: order.index(axis)])",
         "all(shape[before] <= 2 for before in order[: order.index(axis)])",
         ("tests/compile/test_lifetimes.py",),
-        graphs=300,
     ),
     Mutation(
         "a view with steps is cut out as a part without",
@@ -91,7 +87,7 @@ MEMORY = (
         "if result.strides != array.strides or not result.size or result.dtype != array.dtype:",
         "if not result.size or result.dtype != array.dtype or result.ndim != array.ndim:",
         ("tests/compile/test_lifetimes.py",),
-        graphs=600,
+        graphs=200,
     ),
     Mutation(
         "a view of a tensor in another order has its axes permuted twice",
@@ -99,7 +95,7 @@ MEMORY = (
         "return make(tuple(shape[axis] for axis in order)).transpose(np.argsort(order))",
         "return make(tuple(shape[axis] for axis in order)).transpose(order)",
         ("tests/compile/test_views.py",),
-        graphs=300,
+        graphs=100,
     ),
     Mutation(
         "two results share memory",
@@ -121,7 +117,7 @@ MEMORY = (
         "if arena.buffer.size >= plan.arena]",
         "if 2 * arena.buffer.size >= plan.arena]",
         ("tests/runtime/test_plans.py",),
-        graphs=1500,
+        graphs=100,
     ),
     Mutation(
         "calls are recorded although arrays change from run to run",
@@ -129,7 +125,7 @@ MEMORY = (
         "fixed=all(slot < 0 or slots[slot] is not None for slot in (*step.inputs, *step.outputs))",
         "fixed=True",
         ("tests/runtime/test_session.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "calls on a copy that is made in each run are recorded",

@@ -134,7 +134,6 @@ PASSES = (
         "if operand.producer is not None and same == move:",
         "if operand.producer is not None and same is not None:",
         ("tests/compile/test_transposes.py",),
-        graphs=600,
     ),
     Mutation(
         "all outputs of a folded operation are the first one",

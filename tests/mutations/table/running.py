@@ -11,7 +11,6 @@ RUNNING = (
         "        return self.state[name]\n\n    def __setitem__(self, name: str, array",
         "        return self.written.get(name, self.state[name])\n\n    def __setitem__(self, name: str, array",
         ("tests/runtime/test_session.py",),
-        graphs=1500,
     ),
     Mutation(
         "what is written to a variable is lost",
@@ -19,7 +18,6 @@ RUNNING = (
         "            state.update(variables.written)\n",
         "            pass\n",
         ("tests/runtime/test_session.py",),
-        graphs=300,
     ),
     Mutation(
         "a variable is the array that it was set to",
@@ -55,7 +53,6 @@ RUNNING = (
         "return (abs(end - start) + 1) // self.part",
         "return abs(end - start) // self.part",
         ("tests/runtime/test_session.py",),
-        graphs=600,
     ),
     Mutation(
         "a kernel for other indices of the same shape is used again",
@@ -63,7 +60,6 @@ RUNNING = (
         "array.tobytes() if _is_shape_like(array) else None",
         "None",
         ("tests/compile/test_specialise.py",),
-        graphs=1500,
     ),
     Mutation(
         "inputs are not checked in a run",
@@ -71,7 +67,6 @@ RUNNING = (
         "            check=_check_of(operation) if kernel is None else None,\n",
         "            check=None,\n",
         ("tests/test_laws.py -k refused_when_it_runs",),
-        graphs=1500,
     ),
     Mutation(
         "the plan that was used last is dropped",
@@ -93,7 +88,7 @@ RUNNING = (
         "            if self._next >= self._count:\n                return None\n",
         "            if self._next > self._count:\n                return None\n",
         ("tests/backend/test_pool.py",),
-        graphs=600,
+        graphs=100,
     ),
     Mutation(
         "a job returns before its last block is done",
@@ -122,7 +117,6 @@ RUNNING = (
         "        if self._bodies.recall(graph, key_of(inputs)):\n            return\n        if self._bodies.count",
         "        if self._bodies.count(graph):\n            return\n        if self._bodies.count",
         ("tests/analysis/test_nested_loops.py",),
-        graphs=1500,
     ),
     Mutation(
         "a type that NumPy lacks is computed without rounding",
@@ -130,7 +124,6 @@ RUNNING = (
         "return all(value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, *operation.outputs))",
         "return True",
         ("tests/runtime/test_session.py",),
-        graphs=300,
     ),
     Mutation(
         "results of a type that NumPy lacks are not rounded",
