@@ -25,22 +25,7 @@ def validate(
     model: Model, *, weights: bool = False, portability: bool = False, release: str | None = None,
     inference: Inference | None = None, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
-    """All findings about a model, by XML line.
-
-    Args:
-        model: as read, however damaged; it is not changed.
-        weights: also read every constant and report NaN and infinities.
-        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
-        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
-        inference: what ``infer_all`` gave for the model as it is; inferred without.
-        progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
-
-    Returns:
-        The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
-
-    Raises:
-        InputError: it is not a model, or there is no such release.
-    """
+    """All findings about a model, however damaged, by XML line; arguments and errors are those of irexec.api.validate."""
     check_model(model)
     target = None if release is None else parse_release(release)
     if is_execution_graph(model):
