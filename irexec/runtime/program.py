@@ -23,6 +23,7 @@ from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
+from irexec.ir.writable import damage
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
@@ -190,9 +191,8 @@ def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
 
 
 def _refuse_damage(model: ir.Model) -> None:
-    """Raise ModelError for what the reader found that leaves no graph to run truthfully."""
-    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
-    errors = [problem for graph in graphs for problem in graph.problems if problem.severity == "error"]
+    """Raise ModelError for what leaves no graph to run truthfully."""
+    errors = list(damage(model))
     if not errors:
         return
     more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""
