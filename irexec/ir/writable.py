@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.ir import codes
-from irexec.ir.constants import Bytes, Constant, size_problem
+from irexec.ir.constants import Bytes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Graph, Model, Node
 from irexec.ir.xml_text import is_name, is_text
@@ -20,15 +20,16 @@ from irexec.ir.xml_text import is_name, is_text
 _LARGEST_ID = (1 << 63) - 1
 
 
-def damage(model: Model) -> Iterator[Finding]:
-    """What leaves no graph to run or write: what the reader has found, and the edges of an edited graph that come from nothing."""
+def damage(model: Model, *, edges: bool = True) -> Iterator[Finding]:
+    """What leaves no graph to run or write: what the reader has found, and ``edges`` of an edited graph that come from nothing."""
     for graph in _graphs(model):
         found = [problem for problem in graph.problems if problem.severity == "error"]
         yield from found
-        # Of a file the reader has found them already.
-        reported, inside = {(problem.code, problem.layer_id) for problem in found}, set(graph.nodes)
-        edges = (finding for node in graph.nodes for finding in _of_edges(node, inside))
-        yield from (finding for finding in edges if (finding.code, finding.layer_id) not in reported)
+        if edges:
+            # Of a file the reader has found them already.
+            reported, inside = {(problem.code, problem.layer_id) for problem in found}, set(graph.nodes)
+            missing = (finding for node in graph.nodes for finding in _of_edges(node, inside))
+            yield from (finding for finding in missing if (finding.code, finding.layer_id) not in reported)
 
 
 def unwritable(model: Model) -> Iterator[Finding]:
@@ -123,13 +124,7 @@ def _repeated(numbers: Sequence[int]) -> list[int]:
 
 
 def _of_constant(node: Node) -> Iterator[Finding]:
-    wrong = None if node.constant is None else size_problem(node.constant) or _missing_bytes(node.constant)
-    if wrong is not None:
-        yield node.finding(codes.CONSTANT_SIZE, wrong)
-
-
-def _missing_bytes(constant: Constant) -> str | None:
-    """Of bytes in memory; those of a file are looked at where it is read."""
-    if isinstance(constant.fetch, Bytes) and constant.fetch.data.nbytes < constant.size:
-        return f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}"
-    return None
+    """Of bytes in memory; those of a file are looked at where it is read. One of another shape can be written, and is found again."""
+    constant = node.constant
+    if constant is not None and isinstance(constant.fetch, Bytes) and constant.fetch.data.nbytes < constant.size:
+        yield node.finding(codes.CONSTANT_SIZE, f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}")

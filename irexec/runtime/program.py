@@ -71,7 +71,7 @@ class Program:
         check_model(model)
         check_precision(precision)
         refuse_execution_graph(model)
-        _refuse_damage(model)
+        _refuse_damage(model, tolerant=tolerant)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.precision, self.tolerant = thread_count(threads), optimize, precision, tolerant
         self.memory = MemoryLimit(max_memory)
@@ -190,9 +190,9 @@ def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
     return copied, values
 
 
-def _refuse_damage(model: ir.Model) -> None:
-    """Raise ModelError for what leaves no graph to run truthfully."""
-    errors = list(damage(model))
+def _refuse_damage(model: ir.Model, *, tolerant: bool) -> None:
+    """Raise ModelError for what leaves no graph to run truthfully; a layer without an edge may be one of those that cannot be run."""
+    errors = list(damage(model, edges=not tolerant))
     if not errors:
         return
     more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""

@@ -10,14 +10,18 @@ import numpy as np
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import IrexecError
 from irexec.ir import codes
-from irexec.ir.constants import Constant, constant_blocks
+from irexec.ir.constants import Constant, constant_blocks, size_problem
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Model, Node
 
 
 def constant_findings(model: Model, inference: Inference) -> Iterator[Finding]:
-    """Overlaps and unused bytes, without reading any weight."""
+    """Sizes, overlaps and unused bytes, without reading any weight."""
     constants = [(node, node.constant) for node in model.walk() if node.constant is not None]
+    for node, constant in constants:
+        wrong = size_problem(constant)
+        if wrong is not None:
+            yield node.finding(codes.CONSTANT_SIZE, wrong)
     ranges = sorted(
         ((c.offset, c.offset + c.size, node) for node, c in constants if c.offset is not None and c.size > 0), key=lambda range: range[:2]
     )
