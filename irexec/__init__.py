@@ -28,8 +28,7 @@ from irexec.errors import (
 if TYPE_CHECKING:
     from irexec.analysis.builder import Builder
     from irexec.analysis.model import Model, Port
-    from irexec.analysis.validate import validate
-    from irexec.api import compile_model, read_model, save_model
+    from irexec.api import compile_model, read_model, save_model, validate
     from irexec.compile.plan_report import PlanReport
     from irexec.dtypes.elements import BF16 as bf16
     from irexec.dtypes.elements import BOOLEAN as boolean
@@ -132,8 +131,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "Model",
         "Port",
     ),
-    "irexec.analysis.validate": ("validate",),
-    "irexec.api": ("compile_model", "read_model", "save_model"),
+    "irexec.api": ("compile_model", "read_model", "save_model", "validate"),
     "irexec.compile.plan_report": ("PlanReport",),
     "irexec.ir.dims": ("Dim",),
     "irexec.ir.findings": ("Finding",),

@@ -1,4 +1,4 @@
-"""Reading, saving and compiling models: the public functions over io, analysis and runtime."""
+"""Reading, checking, saving and compiling models: the public functions over io, analysis and runtime."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from irexec import io
-from irexec.analysis.model import Model, check_model
+from irexec.analysis import validate as checking
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import Inference
 from irexec.errors import ConversionError, ConversionWarning, InputError
 from irexec.io.onnx_bytes import is_onnx
 from irexec.io.sources import Source, read_source
 from irexec.io.targets import check_target
 from irexec.ir import graph as ir
-from irexec.ir.findings import Finding
+from irexec.ir.findings import Finding, Findings
 from irexec.ir.shape_text import NamedShapes
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
-from irexec.runtime.weights import WeightsMode
+
+if TYPE_CHECKING:
+    from irexec.runtime.compiled_model import CompiledModel
+    from irexec.runtime.weights import WeightsMode
+
+ModelLike: TypeAlias = ir.Model | io.ModelSource
+"""A model, or what read_model reads one from, such as a path: every function that takes a model takes these."""
+
+
+def as_model(model: ModelLike) -> Model:
+    """The model itself, or the one that is read.
+
+    Raises:
+        ModelError, ConversionError: it cannot be read; see read_model.
+        InputError: it is neither a model nor what one is read from.
+    """
+    if isinstance(model, ir.Model):
+        return model if isinstance(model, Model) else Model.of(model)
+    return read_model(model)
 
 
 def read_model(
@@ -137,24 +156,56 @@ def _converters(name: str) -> Any:
     return converters
 
 
-def save_model(model: ir.Model, path: str | Path) -> None:
+def validate(
+    model: ModelLike, *, weights: bool = False, portability: bool = False, release: str | None = None,
+    inference: Inference | None = None, progress: Callable[[float], None] | None = None,
+) -> Findings:  # fmt: skip
+    """All findings about a model, by XML line.
+
+    Args:
+        model: a model, however damaged, which is not changed; or what read_model takes. Of an ONNX model the findings say all that
+            keeps it from being converted, and if nothing does, what is found of the IR that it becomes.
+        weights: also read every constant and report NaN and infinities.
+        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
+        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
+        inference: what ``infer_all`` gave for the model as it is; inferred without.
+        progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
+
+    Returns:
+        The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
+
+    Raises:
+        InputError: it is neither a model nor what one is read from, or there is no such release.
+        ModelError, ConversionError: it cannot be read at all.
+    """
+    read, before = (as_model(model), []) if isinstance(model, ir.Model) else read_tolerant(model)
+    if read is None:
+        return Findings(before)
+    found = checking.validate(read, weights=weights, portability=portability, release=release, inference=inference, progress=progress)
+    return Findings([*before, *found])
+
+
+def save_model(model: ModelLike, path: str | Path) -> None:
     """Write an IR: ``path`` and the .bin beside it, both or neither.
 
     What was read is written as it was, in the version that it had; what was built is written as version 11.
 
+    Args:
+        model: a model, or what read_model takes.
+        path: the .xml.
+
     Raises:
         ModelError: the model or the files cannot be written.
-        InputError: it is not a model, the path does not end in .xml, or the .bin beside it would overwrite a file that holds constants of
-            the model, such as the external data of an ONNX model.
+        InputError: it is neither a model nor what one is read from, the path does not end in .xml, or the .bin beside it would
+            overwrite a file that holds constants of the model, such as the external data of an ONNX model.
     """
-    check_model(model)
-    target = Path(path)
-    check_target(model, target)
-    io.write(model, target)
+    read, target = as_model(model), Path(path)
+    check_target(read, target)
+    io.write(read, target)
 
 
 def compile_model(
-    model: ir.Model | io.ModelSource,
+    model: ModelLike,
     bin: io.WeightsSource = None,
     *,
     threads: int | None = None,
@@ -186,6 +237,9 @@ def compile_model(
         NodeError, UnsupportedError, ModelError: the model cannot be read or run, or takes more memory than there is.
         InputError: an argument is wrong.
     """
+    # Its import takes longer than reading a model, which is all that validate and diff do.
+    from irexec.runtime.compiled_model import CompiledModel
+
     if not isinstance(model, ir.Model):
         model = read_model(model, bin, mmap=mmap)
     elif bin is not None:

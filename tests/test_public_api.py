@@ -33,6 +33,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     [
         ("import irexec", ("numpy", "lxml", "irexec.ops", "irexec.compile")),
         ("from irexec.cli.main import run; run(['--help'])", ("numpy", "lxml", "rich", "irexec.ops")),
+        ("import irexec; irexec.validate, irexec.diff", ("irexec.compile", "irexec.backend", "onnx")),
         ("import irexec; irexec.read_model", ("rich", "click", "onnx", "concurrent.futures.process")),
     ],
 )

@@ -10,7 +10,7 @@ from onnx import AttributeProto, TensorProto
 
 from converters.onnx.graphs import every_graph
 from irexec.errors import ConversionError
-from irexec.io.elements import is_text
+from irexec.ir.xml_text import is_text
 
 
 def every_name(model: onnx.ModelProto) -> Iterator[str]:

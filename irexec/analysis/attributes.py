@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irexec.ir.graph import Node
-from irexec.schema.opdef import OpDef, ParsedAttributes
+from irexec.ir.writable import attribute_problems
+from irexec.schema.opdef import AttributeProblem, OpDef, ParsedAttributes
 
 Texts = tuple[tuple[str, str], ...]
 _LONGEST_SHARED = 512
@@ -25,9 +27,17 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
     kept: _Typed | None = node.typed
     if kept is None or kept.definition is not definition or kept.texts != node.attributes:
         texts = tuple(node.attributes.items())
+        if not all(isinstance(part, str) for pair in texts for part in pair):
+            return ParsedAttributes({}, tuple(_not_texts(texts)))
         is_short = sum(len(text) for _, text in texts) <= _LONGEST_SHARED
         kept = node.typed = _shared(definition, texts) if is_short else _typed(definition, texts)
     return kept.parsed
+
+
+def _not_texts(texts: Texts) -> Iterator[AttributeProblem]:
+    """What is wrong with attributes of which one was set to something else in Python."""
+    for key, text in texts:
+        yield from (AttributeProblem(*problem) for problem in attribute_problems(key, text))
 
 
 def _typed(definition: OpDef, texts: Texts) -> _Typed:

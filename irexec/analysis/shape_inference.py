@@ -195,7 +195,7 @@ class ShapeInference:
 
     def located(self, node: Node, inputs: Sequence[Fact], error: OpError) -> NodeError:
         """The error with its location, its inputs and its attributes."""
-        texts = [f"{name}={text}" for name, text in node.attributes.items() if len(text) < 80]
+        texts = [f"{name}={text}" for name, text in node.attributes.items() if len(str(text)) < 80]
         inside = f"; attributes {', '.join(texts)}" if texts else ""
         given = f"; inputs {', '.join(map(str, inputs))}" if inputs else ""
         return NodeError(f"{self.where(node)}: {error}{given}{inside}", node="/".join([*self._path, node.name]), reason=str(error))

@@ -6,7 +6,7 @@ shape inference goes on from the declared ports, and the node is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from irexec.analysis.checks import CHECKS
 from irexec.analysis.checks.graph import graphs
@@ -19,35 +19,25 @@ from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
 from irexec.ir.portability.releases import Release, parse_release
+from irexec.ir.writable import unwritable
 
 
 def validate(
     model: Model, *, weights: bool = False, portability: bool = False, release: str | None = None,
     inference: Inference | None = None, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
-    """All findings about a model, by XML line.
-
-    Args:
-        model: as read, however damaged; it is not changed.
-        weights: also read every constant and report NaN and infinities.
-        portability: also report, as info, where OpenVINO's own implementations differ from each other or from the specification.
-        release: also report what this release of OpenVINO, such as "2023.3", does not read; of ``portability`` what holds for it.
-        inference: what ``infer_all`` gave for the model as it is; inferred without.
-        progress: is called after shape inference and after each check, with the part that it was of all, as a fraction.
-
-    Returns:
-        The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
-
-    Raises:
-        InputError: it is not a model, or there is no such release.
-    """
+    """All findings about a model, however damaged, by XML line; arguments and errors are those of irexec.api.validate."""
     check_model(model)
     target = None if release is None else parse_release(release)
     if is_execution_graph(model):
         return Findings([in_model(codes.EXECUTION_GRAPH, description(model))])
+    unwritten = list(unwritable(model))
+    if any(finding.code == codes.NOT_TEXT for finding in unwritten):
+        # Nothing else can be asked of it.
+        return _sorted(unwritten)
     with collection_paused():
         inference = inference or infer_all(model)
-        findings = [finding for graph in graphs(model) for finding in graph.problems]
+        findings = [*(finding for graph in graphs(model) for finding in graph.problems), *unwritten]
         advance, part = progress or (lambda amount: None), 1 / (1 + len(CHECKS))
         advance(part)
         for check in CHECKS:
@@ -56,6 +46,10 @@ def validate(
         findings += _of_other_implementations(model, inference, portability, target)
     if weights:
         findings += value_findings(model, findings)
+    return _sorted(findings)
+
+
+def _sorted(findings: Iterable[Finding]) -> Findings:
     return Findings(sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0)))
 
 

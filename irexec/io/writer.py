@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar
 from irexec.dtypes.elements import Element as ElementType
 from irexec.errors import ModelError
 from irexec.io.edges import EDGE_ATTRIBUTES
-from irexec.io.elements import Element, WrittenElement, indented, is_name, is_text
+from irexec.io.elements import Element, WrittenElement, indented
 from irexec.io.files import replacing
 from irexec.io.names import NO_PRECISION, READ_TYPES, WRITTEN_TYPES, body_tags, encode_names, named_element
 from irexec.io.payload import BackEdgePayload, GraphPayload, InputPayload, LayerPayload, PortPayload
@@ -20,6 +20,8 @@ from irexec.io.xml import parsed_elements
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, Model, Node, Value
+from irexec.ir.writable import unwritable
+from irexec.ir.xml_text import is_name, is_text
 
 _P = TypeVar("_P")
 _DEFAULT_LAYOUT = (
@@ -78,6 +80,7 @@ class Writer:
 
     def document(self, model: Model, record: Callable[[], Mapping[str, str]] = dict) -> bytes:
         """The text of the .xml; ``record`` gives further attributes of <net> once all constants are written."""
+        _check(model)
         net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
         self._graph(net, model, "of the model")
         _set(net, record(), "of the model")
@@ -86,11 +89,6 @@ class Writer:
     def _graph(self, parent: Element, graph: Graph, where: str) -> None:
         payload = _payload(graph.payload, GraphPayload)
         _set(parent, payload.attributes, where)
-        damage = next((problem for problem in graph.problems if problem.severity == "error"), None)
-        if damage is not None:
-            line = "" if damage.line is None else f"line {damage.line}: "
-            raise ModelError(f"a damaged model cannot be written: {line}{damage.message}")
-        _check_ids(graph)
         # Of the layers and edges of the model itself only the text is held. They stand two levels below its root.
         kept: Callable[[Element], Element] = partial(WrittenElement, depth=2) if isinstance(graph, Model) else lambda element: element
         layers, edges = (_element(tag, payload.parts.get(tag, {}), f"of {tag}") for tag in ("layers", "edges"))
@@ -189,12 +187,11 @@ def _back_edges(tag: str, body: Body) -> Element:
     return edges
 
 
-def _check_ids(graph: Graph) -> None:
-    seen: set[int] = set()
-    for node in graph.nodes:
-        if node.id in seen:
-            raise ModelError(f"two layers have the id {node.id}, the second is {node.name!r}")
-        seen.add(node.id)
+def _check(model: Model) -> None:
+    problem = next(unwritable(model), None)
+    if problem is not None:
+        where = problem.at()
+        raise ModelError(f"the model cannot be written: {where}{': ' if where else ''}{problem.message}")
 
 
 def _written_type(node: Node) -> str:
@@ -214,15 +211,11 @@ def _edges(graph: Graph) -> list[tuple[tuple[int, int, int, int], Mapping[str, s
     OpenVINO sorts edges by the layer they come from, with a sort that is not stable, so the order of
     the others in its files follows from nothing.
     """
-    inside = set(graph.nodes)
     found: list[tuple[bool, int, tuple[int, int, int, int], Mapping[str, str]]] = []
     for node in graph.nodes:
         for index, port in enumerate(node.ports):
-            here = f"input {index} of layer {node.id} {node.name!r}"
             if port.source is None:
-                raise ModelError(f"no edge arrives at {here}")
-            if port.source.node not in inside:
-                raise ModelError(f"{here} comes from {port.source.node.name!r}, which is not in the graph")
+                raise AssertionError("it has been checked that there is a source")
             payload = _payload(port.payload, InputPayload)
             ids = (port.source.node.id, port.source.port_id, node.id, node.input_id(index))
             found.append((payload.edge is None, payload.edge or 0, ids, payload.edge_attributes))

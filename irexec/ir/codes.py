@@ -206,6 +206,17 @@ DUPLICATE_TENSOR_NAME = _code(
     '<port id="1" names="x"/>\n<port id="2" names="x"/>',
     "Rename one of them; a name finds only the first.",
 )
+NOT_TEXT = _code(
+    "IR305", "error", "not text", "a name, type or attribute of a graph that was edited in Python is a number or something else than text",
+    '<!-- in Python: node.attributes["axis"] = 1, in place of "1" -->\n<data axis="1"/>',
+    'Assign text: the attributes of a layer are those of the XML, such as "1", "true" or "2,3".',
+)
+UNWRITABLE_TEXT = _code(
+    "IR306", "error", "unwritable text",
+    "a name, type or attribute of a graph that was edited in Python has characters that XML cannot contain",
+    '<!-- in Python: node.name = "a\\0" -->\n<layer id="3" name="a" type="ReLU" version="opset1"/>',
+    "Leave out control characters, halves of surrogate pairs, and in names of attributes all but letters, digits, -, . and _.",
+)
 
 CONSTANT_SIZE = _code(
     "IR401", "error", "wrong constant size", "the size of a constant is not the number of bytes that its shape and element type take",

@@ -23,6 +23,7 @@ from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.find import find_value
 from irexec.ir.graph import Value
+from irexec.ir.writable import damage
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.plans import PlanCache
@@ -70,7 +71,7 @@ class Program:
         check_model(model)
         check_precision(precision)
         refuse_execution_graph(model)
-        _refuse_damage(model)
+        _refuse_damage(model, tolerant=tolerant)
         self.model, self._copies = _snapshot(model)
         self.threads, self.optimize, self.precision, self.tolerant = thread_count(threads), optimize, precision, tolerant
         self.memory = MemoryLimit(max_memory)
@@ -189,10 +190,9 @@ def _snapshot(model: ir.Model) -> tuple[Model, dict[Value, Value]]:
     return copied, values
 
 
-def _refuse_damage(model: ir.Model) -> None:
-    """Raise ModelError for what the reader found that leaves no graph to run truthfully."""
-    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
-    errors = [problem for graph in graphs for problem in graph.problems if problem.severity == "error"]
+def _refuse_damage(model: ir.Model, *, tolerant: bool) -> None:
+    """Raise ModelError for what leaves no graph to run truthfully; a layer without an edge may be one of those that cannot be run."""
+    errors = list(damage(model, edges=not tolerant))
     if not errors:
         return
     more = f" (and {len(errors) - 1} more, see validate)" if len(errors) > 1 else ""

@@ -138,7 +138,7 @@ def _job(engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.
     if engine == "onnxruntime":
         return Job(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
     own = {"max_memory": options.max_memory, "precision": options.precision} if engine == "irexec" else {}
-    return Job(engine, path, str(inputs), options.weights, options.threads, bool(options.shapes), own)
+    return Job(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), own)
 
 
 def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:

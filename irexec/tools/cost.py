@@ -12,9 +12,10 @@ from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, Costs, product
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_table import aligned, amount, metric
+from irexec.api import ModelLike, as_model
 from irexec.html import Record
 from irexec.ir.dims import is_static
-from irexec.ir.graph import Graph, Model, Node
+from irexec.ir.graph import Graph, Node
 from irexec.messages import counted, listed
 
 SortKey = Literal["macs", "parameters", "bytes", "order"]
@@ -125,16 +126,17 @@ class CostReport:
         )
 
 
-def cost(model: Model, inference: Inference | None = None) -> CostReport:
+def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
     """What the layers of a model cost, from their types and shapes alone; nothing is run, and weights are not read.
 
     Args:
-        model: any model; ``reshape`` says for which input shapes.
+        model: any model, or what read_model takes; ``reshape`` says for which input shapes.
         inference: what is known of its values; inferred without.
 
     Raises:
         ModelError: it is an execution graph.
     """
+    model = as_model(model)
     refuse_execution_graph(model)
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     rows = tuple(_rows(model, "", 1, Costs(model, facts)))

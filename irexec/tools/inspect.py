@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from irexec.analysis.model import Model, Port, brief, output_ports
+from irexec.analysis.model import Port, brief, output_ports
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.analysis.text_table import amount
+from irexec.api import ModelLike, as_model
 from irexec.html import Record, Records
 from irexec.ir.facts import Fact
 from irexec.ir.garbage import collection_paused
@@ -95,13 +96,14 @@ class Edge(Record):
     to_port: int
 
 
-def summarize(model: Model, inference: Inference | None = None) -> Summary:
+def summarize(model: ModelLike, inference: Inference | None = None) -> Summary:
     """The model at a glance; nothing of it is run or unpacked.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         inference: what is known of its values; inferred without.
     """
+    model = as_model(model)
     nodes = list(model.walk())
     constants = [node.constant for node in nodes if node.constant is not None]
     facts = (inference or infer_shapes(model, tolerant=True)).facts
@@ -132,13 +134,14 @@ def written_type(node: Node) -> str:
 
 
 @collection_paused()
-def layers(model: Model, inference: Inference | None = None) -> Records[LayerLine]:
+def layers(model: ModelLike, inference: Inference | None = None) -> Records[LayerLine]:
     """Every layer, those of bodies after the layer that has them.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         inference: what is known of its values; inferred without.
     """
+    model = as_model(model)
     return Records(layer_lines(model, (inference or infer_shapes(model, tolerant=True)).facts))
 
 

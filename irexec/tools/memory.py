@@ -11,6 +11,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.analysis.text_bars import curve
 from irexec.analysis.text_table import aligned, amount
+from irexec.api import ModelLike, as_model
 from irexec.compile.held import Held, in_use
 from irexec.compile.plan_report import PlanReport
 from irexec.errors import IrexecError
@@ -108,7 +109,7 @@ class MemoryReport:
 
 
 def memory(
-    model: Model,
+    model: ModelLike,
     *,
     threads: int | None = None,
     precision: Precision = DEFAULT_PRECISION,
@@ -119,7 +120,7 @@ def memory(
     """When which tensors are alive, and what the compiled model holds; nothing is run.
 
     Args:
-        model: any model; ``reshape`` says for which input shapes.
+        model: any model, or what read_model takes; ``reshape`` says for which input shapes.
         threads, precision, max_memory: as for CompiledModel.
         compiled: compile the model to see what it holds then, which packs its weights.
         inference: what is known of its values; inferred without.
@@ -127,6 +128,7 @@ def memory(
     Raises:
         ModelError: it is an execution graph.
     """
+    model = as_model(model)
     refuse_execution_graph(model)
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     live = liveness(model, facts)

@@ -6,9 +6,9 @@ import difflib
 from dataclasses import dataclass
 
 from irexec.analysis.execution_graph import refuse_execution_graph
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
 from irexec.html import Record, Records
-from irexec.ir.graph import Model
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
@@ -67,12 +67,13 @@ def matching(words: tuple[str, ...]) -> Records[OperationLine]:
     return Records(line for line in lines if line.type.lower() in chosen)
 
 
-def unsupported(model: Model) -> list[str]:
-    """One sentence for each type and version in a model that irexec does not run.
+def unsupported(model: ModelLike) -> list[str]:
+    """One sentence for each type and version in a model, or what read_model takes, that irexec does not run.
 
     Raises:
         ModelError: the file is an execution graph.
     """
+    model = as_model(model)
     refuse_execution_graph(model)
     found = []
     for type, version in sorted({(node.type, node.version) for node in model.walk()}):

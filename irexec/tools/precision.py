@@ -11,9 +11,10 @@ from irexec.analysis.cost import NO_COMPUTATION, packed_bytes
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.analysis.text_table import aligned, amount, metric
+from irexec.api import ModelLike, as_model
 from irexec.html import Record
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Model, Node, Value
+from irexec.ir.graph import Graph, Node, Value
 from irexec.tools.weight_storage import MOVES, StoredWeights, stored_weights
 
 
@@ -120,16 +121,17 @@ class PrecisionReport:
         return html.display(repr(self), table, *(html.element("p", text) for text in totals(self)))
 
 
-def precision(model: Model, inference: Inference | None = None) -> PrecisionReport:
+def precision(model: ModelLike, inference: Inference | None = None) -> PrecisionReport:
     """The element types of weights and activations, layer by layer and in sum; weights are not read.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         inference: what is known of its values; inferred without.
 
     Raises:
         ModelError: it is an execution graph.
     """
+    model = as_model(model)
     refuse_execution_graph(model)
     facts = (inference or infer_shapes(model, tolerant=True)).facts
     counted = set[Node]()

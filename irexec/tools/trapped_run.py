@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
-from irexec.ir.graph import Model, Value
+from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
@@ -42,7 +43,7 @@ class TrapOptions:
 
 
 def trap(
-    model: Model,
+    model: ModelLike,
     inputs: Inputs = None,
     kinds: Collection[Kind] = ("nan", "inf"),
     *,
@@ -56,7 +57,7 @@ def trap(
     """Run a model once, layer by layer, up to the first whose result is not as it should be.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         inputs: as for a call of a compiled model.
         kinds: what to stop at. "nan", "inf" and "f16" are for layers none of whose inputs has such elements; see Trap.
         ignore: see TrapOptions.
@@ -76,18 +77,18 @@ def trap(
         raise InputError(f"kinds is {tuple(kinds)!r}, expected some of {', '.join(KINDS)}")
     if "range" in wanted and ranges is None:
         raise InputError("the kind 'range' needs a file of ranges")
-    compiled = CompiledModel(model, precision=precision, threads=threads, tolerant=True)
+    compiled = CompiledModel(as_model(model), precision=precision, threads=threads, tolerant=True)
     options = TrapOptions(kinds=wanted, ranges=ranges, margin=margin, ignore=tuple(ignore))
     return run_with_trap(compiled, inputs, _results(compiled), options, timeout=timeout)[0]
 
 
 def record_ranges(
-    model: Model, runs: Sequence[Inputs], path: str, *, precision: Precision = DEFAULT_PRECISION, threads: int | None = None
+    model: ModelLike, runs: Sequence[Inputs], path: str, *, precision: Precision = DEFAULT_PRECISION, threads: int | None = None
 ) -> Ranges:
     """Record the range of every tensor over several runs, and add them to those in a file, which need not exist.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         runs: the inputs of each run.
         path: the .json.
         precision, threads: as for compile_model.
@@ -97,11 +98,11 @@ def record_ranges(
         ModelError, NodeError, UnsupportedError: the model cannot be run, or the file not written.
     """
     ranges = check_ranges_file(path, {})
-    compiled = CompiledModel(model, precision=precision, threads=threads, tolerant=True)
+    compiled = CompiledModel(as_model(model), precision=precision, threads=threads, tolerant=True)
     for inputs in runs:
         _run(compiled, inputs, _results(compiled), TrapWatcher(compiled, (), record=ranges))
         ranges.runs += 1
-    ranges.model = model.name
+    ranges.model = compiled.model.name
     write_ranges(path, ranges)
     return ranges
 

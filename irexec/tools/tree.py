@@ -10,9 +10,9 @@ from irexec import html
 from irexec.analysis.cost import NOTHING, Cost
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.text_table import aligned, metric
+from irexec.api import ModelLike
 from irexec.errors import InputError
 from irexec.html import Record
-from irexec.ir.graph import Model
 from irexec.messages import counted
 from irexec.tools.cost import CostReport, LayerCost, count_text, totals
 from irexec.tools.cost import cost as cost_of
@@ -69,11 +69,11 @@ class TreeReport:
         return html.display(repr(self), html.table(columns, rows, limit=500), *(html.element("p", text) for text in totals(self.report)))
 
 
-def tree(model: Model, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
+def tree(model: ModelLike, depth: int | None = None, inference: Inference | None = None) -> TreeReport:
     """The layers of a model by their names, whose parts "/" and "." separate; bodies are branches of the layer that has them.
 
     Args:
-        model: any model.
+        model: any model, or what read_model takes.
         depth: how many levels of branches to give; None for all.
         inference: what is known of its values; inferred without.
 

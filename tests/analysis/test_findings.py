@@ -18,6 +18,7 @@ from irexec.cli.main import run
 from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 from tests.analysis.test_damage import ROWS as DAMAGES
+from tests.analysis.test_edited_graph import ROWS as EDITS
 
 EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
 Capture = pytest.CaptureFixture[str]
@@ -140,10 +141,10 @@ def test_progress_is_whole_when_the_last_check_is_done(tmp_path: Path, monkeypat
 
 
 def test_every_code_has_a_row() -> None:
-    fired = {row.code for row in ROWS} | {row.code for row in DAMAGES}
+    fired = {row.code for rows in (ROWS, DAMAGES, EDITS.values()) for row in rows}
     # Those of other implementations are in test_portability.py.
     expected = {code for code in CODES if code.startswith("IR") and not code.startswith("IR9")}
-    assert fired | {"IR007"} == expected, "give the code a row here or in test_damage.py"
+    assert fired | {"IR007"} == expected, "give the code a row here, in test_damage.py or in test_edited_graph.py"
 
 
 @pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)

@@ -13,7 +13,7 @@ _SHOWS = {
     "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
     "add-pass.md": ["python -m pytest", "irexec inspect"],
     "add-fast-kernel.md": ["python -m pytest tests/backend", "python -m pytest tests/test_laws.py", "irexec inspect grn.xml --plan"],
-    "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR305"],
+    "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
 }
 
 

@@ -119,11 +119,11 @@ def test_edges_stay_in_the_order_of_the_file() -> None:
 
 
 def _fail(model: Model, change: str) -> None:
-    if change == "no edge arrives at input 0 of layer 3":
+    if change == "no edge arrives at input port 0":
         model.nodes[3].ports[0].source = None
     elif change == "not in the graph":
         del model.nodes[0]
-    elif change == "two layers have the id 3":
+    elif change == "has the id 3, too":
         model.nodes[4].id = 3
     elif change == "'name' of the model":
         model.payload = GraphPayload({"name": "a\x00"})
@@ -131,21 +131,21 @@ def _fail(model: Model, change: str) -> None:
         model.nodes[0].payload = LayerPayload({"a b": "1"})
     elif change == "'odd' of layers":
         model.payload = GraphPayload(parts={"layers": {"odd": "\x00"}})
-    elif change == "'names' of port 0":
+    elif change == "a tensor name":
         model.nodes[0].outputs[0].names = ["\ud800"]
     else:
         model.nodes[0].attributes["k"] = "\x1b"
 
 
 FAILURES = [
-    "no edge arrives at input 0 of layer 3",
+    "no edge arrives at input port 0",
     "not in the graph",
-    "two layers have the id 3",
+    "has the id 3, too",
     "'name' of the model",
     "'a b' of 'x'",
     "'odd' of layers",
-    "'names' of port 0",
-    "'k' of 'x'",
+    "a tensor name",
+    "attribute 'k'",
 ]
 
 
@@ -220,7 +220,7 @@ def test_paths_that_cannot_be_written(path: str, tmp_path: Path, monkeypatch: py
 
 def test_a_damaged_model_is_not_written() -> None:
     text = '<net name="n" version="11"><layers/><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>'
-    with pytest.raises(ModelError, match="a damaged model cannot be written: line 1"):
+    with pytest.raises(ModelError, match="the model cannot be written: line 1"):
         io.write_text(io.read_text(text))
 
 

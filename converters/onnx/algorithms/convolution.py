@@ -12,7 +12,7 @@ def conv_windows(
     b: Context, w: Value, kernel_shape: list[int] | None, strides: list[int] | None, dilations: list[int] | None, pads: list[int] | None,
     auto_pad: str,
 ) -> Windows:  # fmt: skip
-    """The windows of a convolution; kernel_shape, if given, must be that of the weights.
+    """The windows of a convolution; kernel_shape, if given, must be that of the weights. Sizes that are not known are 1 in ``kernel``.
 
     Raises:
         OpError: it is not, or the weights have no spatial axes.
@@ -22,16 +22,20 @@ def conv_windows(
         raise OpError(f"the weights {b.fact(w)} have no spatial axes")
     if kernel_shape and any(isinstance(size, int) and size != k for size, k in zip(sizes[2:], kernel_shape, strict=False)):
         raise OpError(f"kernel_shape is {list(kernel_shape)}, the weights are {b.fact(w)}")
-    kernel = kernel_shape or list(b.static(w, "the weights")[2:])
+    kernel = kernel_shape or [size if isinstance(size, int) else 1 for size in sizes[2:]]
     return Windows.of(broadcast_to_axes(kernel, len(sizes) - 2, 1, "kernel_shape"), strides, dilations, pads, auto_pad)
 
 
 def grouped_weights(b: Context, w: Value, group: int, *, transposed: bool) -> Value:
     """Weights with a leading axis of groups: (G, M/G, C/G, ...), or (G, C/G, M/G, ...) if transposed."""
-    first, *rest = b.static(w, "the weights")
-    if group < 1 or first % group:
+    first, *rest = b.sizes(w, "the weights")
+    if group < 1 or (isinstance(first, int) and first % group):
         raise OpError(f"{first} {'input' if transposed else 'output'} channels cannot be split into {group} groups")
-    return b.reshape(w, [group, first // group, *rest])
+    known = b.shape_if_known(w)
+    if known is not None:
+        return b.reshape(w, [group, known[0] // group, *known[1:]])
+    inner = b.emit("Slice", b.emit("ShapeOf", w, output_type="i64"), [1], [1 + len(rest)], [1])
+    return b.emit("Reshape", w, b.emit("Concat", [group, -1], inner, axis=0), special_zero=False)
 
 
 def add_bias(b: Context, y: Value, bias: Value | None, rank: int) -> Value:

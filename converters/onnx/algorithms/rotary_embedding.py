@@ -11,14 +11,13 @@ from irexec.ir.graph import Value
 def rotate(b: Context, x: Value, cos: Value, sin: Value, interleaved: bool, width: int) -> Value:
     """(batch, heads, length, size) rotated by angles (batch, length, width / 2): the first ``width`` elements of a head, 0 for all."""
     size = b.sizes(x)[3]
-    if not isinstance(size, int):
-        raise OpError(f"the size of a head of {b.fact(x)} is not known")
-    width = width or size
-    if width > size or width % 2:
-        raise OpError(f"{width} elements of a head of {size} cannot be rotated")
-    rotated, rest = (x, None) if width == size else b.emit("VariadicSplit", x, b.constant(3), [width, size - width])
+    if isinstance(size, int):
+        width = width or size
+        if width > size or width % 2:
+            raise OpError(f"{width} elements of a head of {size} cannot be rotated")
+    rotated, rest = (x, None) if width in (0, size) else b.emit("VariadicSplit", x, b.constant(3), [width, -1])
     if interleaved:
-        pairs = b.emit("Reshape", rotated, [0, 0, 0, width // 2, 2], special_zero=True)
+        pairs = b.emit("Reshape", rotated, [0, 0, 0, -1, 2], special_zero=True)
         halves = [b.emit("Squeeze", half, [4]) for half in b.emit("Split", pairs, b.constant(4), num_splits=2)]
     else:
         halves = list(b.emit("Split", rotated, b.constant(3), num_splits=2))
@@ -27,7 +26,7 @@ def rotate(b: Context, x: Value, cos: Value, sin: Value, interleaved: bool, widt
     results = [(first * c - second * s).value, (first * s + second * c).value]
     if interleaved:
         together = b.emit("Concat", *(b.unsqueeze(part, [4]) for part in results), axis=4)
-        y = b.emit("Reshape", together, [0, 0, 0, width], special_zero=True)
+        y = b.emit("Reshape", together, [0, 0, 0, -1], special_zero=True)
     else:
         y = b.emit("Concat", *results, axis=3)
     return y if rest is None else b.emit("Concat", y, rest, axis=3)

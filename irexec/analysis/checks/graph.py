@@ -26,31 +26,12 @@ def graph_findings(model: Model, inference: Inference) -> Iterator[Finding]:
         for cycle in cycles(stuck):
             path = " -> ".join(repr(node.name) for node in [*cycle[:8], cycle[0]])
             yield cycle[0].finding(codes.CYCLE, f"the graph has a cycle: {path}")
-        yield from _unwritable(graph)
         if graph.results or graph.sinks:
             yield from _unreachable(graph)
     if not model.results and not model.sinks:
         line = min((node.line for node in model.nodes if node.line), default=None)
         yield in_model(codes.NO_RESULT, "the model has no Result", line=line)
     yield from _duplicate_names(model)
-
-
-def _unwritable(graph: Graph) -> Iterator[Finding]:
-    """Layers that a graph edited in Python cannot be written with; of a file the reader has found them."""
-    found = {(problem.code, problem.layer_id) for problem in graph.problems}
-    inside, ids = set(graph.nodes), dict[int, Node]()
-    for node in graph.nodes:
-        first = ids.setdefault(node.id, node)
-        if first is not node and (codes.DUPLICATE_LAYER, node.id) not in found:
-            yield node.finding(codes.DUPLICATE_LAYER, f"layer {first.name!r} has the id {node.id}, too")
-        for index, port in enumerate(node.ports):
-            number = node.input_id(index)
-            if port.source is None:
-                if (codes.MISSING_EDGE, node.id) not in found:
-                    yield node.finding(codes.MISSING_EDGE, f"no edge arrives at input port {number}", port=number, line=port.line)
-            elif port.source.node not in inside:
-                text = f"input {index} comes from {port.source.node.name!r}, which is not in the graph"
-                yield node.finding(codes.EDGE_FROM_NOTHING, text, port=number, line=port.line)
 
 
 def cycles(stuck: list[Node]) -> Iterator[list[Node]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from irexec.analysis.matching import match_graphs
-from irexec.analysis.model import check_model
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Model
@@ -15,23 +15,22 @@ from irexec.tools.diff.own import metadata_changes
 from irexec.tools.diff.result import KINDS, Change, Diff
 
 
-def diff(a: Model, b: Model, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None) -> Diff:
+def diff(a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None) -> Diff:
     """What changed from model ``a`` to model ``b``.
 
     Layers are matched by name and by structure (irexec.analysis.matching), so that ids, the order of layers and edges, and equal
     constants that are stored once or several times make no difference.
 
     Args:
-        a, b: any models; neither is changed, run or checked.
+        a, b: any models, or what read_model takes; neither is changed, run or checked.
         ignore: kinds of changes to leave out, of ``KINDS``; so is what follows from them alone.
         progress: is called with the part of the constants that was compared since the last call.
 
     Raises:
-        InputError: an argument is not a model, or there is no such kind.
-        ModelError: a constant cannot be read.
+        InputError: an argument is neither a model nor what one is read from, or there is no such kind.
+        ModelError, ConversionError: a model or a constant cannot be read.
     """
-    check_model(a)
-    check_model(b)
+    a, b = as_model(a), as_model(b)
     unknown = sorted(set(ignore) - KINDS.keys())
     if unknown:
         raise InputError(f"{unknown[0]!r} is not a kind of change; there are {', '.join(KINDS)}")

@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from irexec.analysis.cost import NO_COMPUTATION
-from irexec.analysis.model import check_model
 from irexec.analysis.shape_inference import Inference
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import Model
 from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, content_of, drawn_in
 from irexec.tools.graph.drawing import Drawing, Edge, Layer
@@ -26,7 +25,7 @@ from irexec.tools.weights import weight_line
 
 
 def draw(
-    model: Model,
+    model: ModelLike,
     *,
     around: Sequence[str] = (),
     hops: int = 3,
@@ -43,7 +42,7 @@ def draw(
     """A model, or a part of it, as a drawing; nothing is run.
 
     Args:
-        model: as read, however damaged.
+        model: a model, however damaged, or what read_model takes.
         around: layers or tensors that are drawn with all that is at most ``hops`` edges away.
         hops: see ``around``.
         from_, to: layers or tensors: what depends on one of the first, what one of the second depends on; with both, what lies between.
@@ -56,9 +55,9 @@ def draw(
         advance: called with numbers of bytes while constants are read.
 
     Raises:
-        InputError: it is not a model, or there is no layer of a name.
+        InputError: it is neither a model nor what one is read from, or there is no layer of a name.
     """
-    check_model(model)
+    model = as_model(model)
     content = content_of(model, inference)
     with collection_paused():
         into = drawn_in(content)

@@ -12,7 +12,7 @@ from pathlib import Path
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
-from irexec.api import read_tolerant
+from irexec.api import ModelLike, as_model, read_tolerant
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
 from irexec.html import Record
@@ -120,8 +120,9 @@ def report(
     return _written(output, len(data), found, made)
 
 
-def page_of(model: Model, options: ReportOptions | None = None) -> str:
-    """The HTML of the report of a model that was read or built; see ``report``."""
+def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
+    """The HTML of the report of a model, or of what read_model takes; see ``report``."""
+    model = as_model(model)
     options = options or ReportOptions()
     found = _contents(model, [], options, lambda text: None, _silent)
     title = options.title or (model.path.name if model.path is not None else model.name or "model")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from irexec.analysis.model import Model
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
 from irexec.runtime.precision import DEFAULT_PRECISION, Precision
 from irexec.tools.runtimes.process import Worker
@@ -45,7 +45,7 @@ def precision_beside(name: str) -> Precision:
 
 def open_runtime(
     name: str,
-    model: Model,
+    model: ModelLike,
     *,
     threads: int | None = None,
     precision: Precision = DEFAULT_PRECISION,
@@ -57,7 +57,7 @@ def open_runtime(
 
     Args:
         name: of RUNTIMES.
-        model: what it runs; the last two run the .onnx file that it came from.
+        model: what it runs, or what read_model takes; the last two run the .onnx file that it came from.
         threads: how many threads it uses; its own default unless given.
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
@@ -71,6 +71,7 @@ def open_runtime(
         ModelError, NodeError: the model cannot be run.
     """
     require_runtime(name)
+    model = as_model(model)
     if name in OWN:
         from irexec.tools.runtimes.own import OwnRuntime
 

@@ -45,7 +45,8 @@ def conv_transpose(
     pads: list[int] | None = None, strides: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvolutionBackpropData, always with explicit pads: runtimes disagree on the others."""
-    windows = conv_windows(b, w, kernel_shape, strides, dilations, pads, auto_pad)
+    # Pads that follow from output_shape depend on the size of the kernel.
+    windows = conv_windows(b, w, kernel_shape or list(b.static(w, "the weights")[2:]), strides, dilations, pads, auto_pad)
     rank = len(windows.kernel)
     tails = broadcast_to_axes(output_padding, rank, 0, "output_padding")
     for tail, stride, dilation in zip(tails, windows.strides, windows.dilations, strict=True):

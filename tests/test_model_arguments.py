@@ -1,0 +1,105 @@
+"""Functions that take a model take what read_model takes: a path as text or as a Path, bytes, an open file."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.tools.bench import BenchOptions, bench
+from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.cost import cost
+from irexec.tools.diff import diff
+from irexec.tools.graph import draw
+from irexec.tools.input_sources import InputSource
+from irexec.tools.inspect import layers, summarize
+from irexec.tools.memory import memory
+from irexec.tools.operations import unsupported
+from irexec.tools.precision import precision
+from irexec.tools.profile import static_profile
+from irexec.tools.reduce import CommandCheck, reduce
+from irexec.tools.report import page_of
+from irexec.tools.runtimes import open_runtime
+from irexec.tools.trapped_run import record_ranges, trap
+from irexec.tools.tree import tree
+from tests.support.paths import DIGITS
+
+XML = DIGITS / "classifier.xml"
+X = np.ones((1, 1, 8, 8), np.float32)
+REFERENCE = CompareOptions(b_runtime="reference")
+
+FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
+    "validate": lambda model, folder: irexec.validate(model),
+    "compile_model": lambda model, folder: irexec.compile_model(model)([X])[0].tolist(),
+    "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[1],
+    "diff, as a": lambda model, folder: diff(model, XML).counts,
+    "diff, as b": lambda model, folder: irexec.diff(XML, model).counts,
+    "compare": lambda model, folder: compare(model, options=REFERENCE).agrees,
+    "cost": lambda model, folder: cost(model),
+    "tree": lambda model, folder: tree(model).root,
+    "precision": lambda model, folder: precision(model),
+    "memory": lambda model, folder: memory(model).peak,
+    "draw": lambda model, folder: draw(model).boxes,
+    "page_of": lambda model, folder: len(page_of(model)) > 0,
+    "summarize": lambda model, folder: summarize(model).layers,
+    "layers": lambda model, folder: layers(model),
+    "unsupported": lambda model, folder: unsupported(model),
+    "open_runtime": lambda model, folder: open_runtime("irexec", model).model.name,
+    "trap": lambda model, folder: trap(model, [X]).trap,
+    "record_ranges": lambda model, folder: record_ranges(model, [[X]], str(folder / "ranges.json")).model,
+    "reduce": lambda model, folder: reduce(model, CommandCheck("test ! -e {}", 60)).before,
+}
+_OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
+    "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes,
+    "static_profile": lambda model, folder: static_profile(model).rows("layer", "macs"),
+}
+
+
+@pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_that_take_a_model_take_its_path(call: Callable[[Any, Path], Any], tmp_path: Path) -> None:
+    expected = call(irexec.read_model(XML), tmp_path)
+    assert call(str(XML), tmp_path) == expected
+    assert call(XML, tmp_path) == expected
+
+
+@pytest.mark.parametrize("call", _OF_PATHS.values(), ids=_OF_PATHS)
+def test_functions_that_take_a_path_take_both_kinds(call: Callable[[Any, Path], Any], tmp_path: Path) -> None:
+    assert call(str(XML), tmp_path) == call(XML, tmp_path)
+
+
+def test_every_public_function_of_a_model_is_in_the_table() -> None:
+    taking = {
+        name
+        for name in irexec.__all__
+        if inspect.isfunction(value := getattr(irexec, name)) and {"model", "a"} & inspect.signature(value).parameters.keys()
+    }
+    assert taking - {"read_model"} == {name.partition(",")[0] for name in FUNCTIONS} & set(irexec.__all__)
+
+
+def test_an_onnx_model_that_cannot_be_converted_is_validated(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from tests.support.onnx_models import model_of
+
+    onnx.save(model_of("(float[B,N,N] x) => (float[B] y) { y = Det (x) }"), tmp_path / "m.onnx")
+    assert [finding.code[:2] for finding in irexec.validate(tmp_path / "m.onnx")] == ["ON"]
+    assert irexec.validate(DIGITS / "classifier.onnx") == []
+
+
+def test_bytes_and_files() -> None:
+    data = XML.read_bytes()
+    with XML.open("rb") as file:
+        assert [irexec.validate(data), irexec.validate(file)] == [irexec.validate(irexec.read_model(data))] * 2
+
+
+@pytest.mark.parametrize("call", [irexec.validate, lambda m: irexec.save_model(m, "m.xml"), lambda m: irexec.diff(XML, m), cost])
+def test_what_is_no_model(call: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(irexec.InputError, match="the model is a int, expected a path"):
+        call(5)
+    with pytest.raises(irexec.ModelError, match=r"nowhere\.xml"):
+        call("nowhere.xml")
