@@ -20,6 +20,18 @@ ROWS = {
         '(float[1,4,9] x, float[M,C,K] w, float[M] b) => (float[N,M,A] y) { y = Conv <group = 2, auto_pad = "SAME_UPPER"> (x, w, b) }',
         [(1, 4, 9), (6, 2, 3), (6,)],
     ),
+    "DFT of complex values": (
+        "(float[1,4,P] x) => (float[1,4,2] y) <int64 axis = {1}> { y = DFT (x, , axis) }",
+        [(1, 4, 2)],
+    ),
+    "DFT of real values": (
+        "(float[1,5,P] x) => (float[1,A,2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }",
+        [(1, 5, 1)],
+    ),
+    "STFT": (
+        "(float[1,16,P] x, float[4] w) => (float[1,A,B,2] y) <int64 step = {2}> { y = STFT <onesided = 0> (x, step, w) }",
+        [(1, 16, 1), (4,)],
+    ),
     "RotaryEmbedding": (
         "(float[1,2,3,S] x, float[1,3,H] c, float[1,3,H] s) => (float[1,2,3,S] y) { y = RotaryEmbedding (x, c, s) }",
         [(1, 2, 3, 8), (1, 3, 4), (1, 3, 4)],

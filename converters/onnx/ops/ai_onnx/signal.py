@@ -35,11 +35,11 @@ def dft_20(
 
 
 def _transform(b: Context, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool) -> Value:
-    """The last axis has size 2 for complex values, 1 for real ones."""
+    """The last axis has size 2 for complex values, 1 for real ones; it may be known only at run time."""
     last = b.rank(x) - 1
     parts = b.sizes(x)[last]
-    if parts not in (1, 2):
-        raise OpError(f"the last axis of the data {b.fact(x)} must have a known size of 1 or 2")
+    if isinstance(parts, int) and parts not in (1, 2):
+        raise OpError(f"the last axis of the data {b.fact(x)} must have a size of 1 or 2")
     size = None if length is None else b.reshape(b.convert(length, I64), [1])
     if inverse:
         if onesided:
@@ -57,10 +57,12 @@ def _transform(b: Context, x: Value, axis: Value, length: Value | None, inverse:
 
 def _complex(b: Context, x: Value, last: int) -> Value:
     """Real values get an imaginary part of 0."""
-    if b.sizes(x)[last] == 2:
+    parts = b.sizes(x)[last]
+    if parts == 2:
         return x
-    zero = b.constant(0, x)
-    return b.emit("Pad", x, [0] * (last + 1), [0] * last + [1], zero, pad_mode="constant")
+    missing = b.constant([1]) if parts == 1 else b.emit("Subtract", b.constant([2]), b.unsqueeze(b.size(x, last), [0]))
+    ends = b.emit("Concat", b.constant([0] * last), missing, axis=0) if last else missing
+    return b.emit("Pad", x, [0] * (last + 1), ends, b.constant(0, x), pad_mode="constant")
 
 
 @translates("STFT", since=17)
