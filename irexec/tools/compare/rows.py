@@ -127,6 +127,11 @@ class Rows:
         elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
         return self._tolerances.of(*elements)
 
+    @property
+    def agree(self) -> bool:
+        """Whether all of them do."""
+        return all(one.row.agreement.agrees for one in self.found)
+
     def sort(self) -> None:
         """Bring the rows into the order in which B computes them."""
         self.found.sort(key=lambda found: found.position)

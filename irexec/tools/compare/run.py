@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import numpy as np
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
@@ -20,10 +19,9 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.tools.compare.bodies import Facts, add_inner
-from irexec.tools.compare.comparison import ONLY_B, Comparison, TensorRow, Uncompared
+from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
 from irexec.tools.compare.constants import KnownConstants
 from irexec.tools.compare.divergence import describe_first, independent
-from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import (
     Given,
     Inputs,
@@ -42,8 +40,9 @@ from irexec.tools.compare.observe import Observed, observe
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
+from irexec.tools.compare.repairing import Repairing
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, open_side
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
 from irexec.tools.compare.tries import tried
 from irexec.tools.given_inputs import GivenInputs
@@ -57,8 +56,6 @@ Advance = Callable[[float], None]
 
 _PART = 0.7
 """How much of the work it is to compare the tensors outside of bodies; the rest are those inside and the results."""
-_MAX_ROUNDS = 20
-"""How many times pairs are looked for that are wrong: those of a round show others."""
 _BUDGET = 1 << 30
 """Bytes of tensors that both sides give at once, unless there is less memory."""
 _UNKNOWN = 1 << 20
@@ -218,18 +215,18 @@ class Comparing:
         isolated = Isolated(self.b, self.sources(), self.options) if self.options.isolate else None
         tensors = isolated.chosen(tensors, uncompared) if isolated else tensors
         for batch in self.batches(tensors, b_facts):
-            self._add(batch, rows, uncompared, isolated, _PART / len(tensors))
+            self.add(batch, rows, uncompared, isolated, _PART / len(tensors))
         if not rows.found:
             self._raise_nothing(uncompared)
         if not isolated:
             rows.sort()
             judge = self._judge(rows, b_facts)
-            if not self.options.strict:
-                uncompared = self._without_wrong_pairs(rows, uncompared, b_facts, judge)
+            if isinstance(self.a, ModelSide) and self.a.model is not self.b.model and not self.options.strict and not rows.agree:
+                uncompared = Repairing(self, self.a, rows, (a_facts, b_facts), judge).repaired(uncompared)
             if not rows.found:
                 self._raise_nothing(uncompared)
             add_inner(self, rows, uncompared, a_facts, b_facts)
-            if judge is not None and not _all_agree(rows):
+            if judge is not None and not rows.agree:
                 judge_rows(rows, judge, self._ancestors(rows))
         self._advance((1 - _PART) / 2)
         rows.sort()
@@ -366,7 +363,14 @@ class Comparing:
         if batch:
             yield batch
 
-    def _add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], isolated: Isolated | None, part: float) -> None:
+    def add(
+        self,
+        batch: Sequence[TensorPair],
+        rows: Rows,
+        uncompared: list[Uncompared],
+        isolated: Isolated | None = None,
+        part: float = 0.0,
+    ) -> None:
         """Compare some tensors; each is ``part`` of the work."""
         of_a = self.observed_a([*(pair.a for pair in batch), *(isolated.needed(batch) if isolated else [])])
         self._advance(part * len(batch) / 2)
@@ -391,108 +395,6 @@ class Comparing:
 
     def _ancestors(self, rows: Rows) -> Ancestors:
         return Ancestors([one.value for one in rows.found], self.b.model)
-
-    def _without_wrong_pairs(self, rows: Rows, uncompared: list[Uncompared], facts: Facts, judge: Judge | None) -> list[Uncompared]:
-        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not compared."""
-        a = self.a
-        if isinstance(a, RecordedSide) or a.model is self.b.model or _all_agree(rows):
-            return uncompared
-        added = self._paired_by_value(a, rows, facts)
-        self._replace(added, rows)
-        self._add_all(added, rows, uncompared, facts)
-        if not self._results_agree(rows):
-            again = self._paired_again(a, rows)
-            self._add_all(again, rows, uncompared, facts)
-            added += again
-        dropped: set[Value] = set()
-        for _ in range(_MAX_ROUNDS):
-            wrong = self._wrong_pairs(rows, judge)
-            if not wrong:
-                break
-            ancestors = self._ancestors(rows)
-            if judge is not None:
-                judge.forget({one.value for one in rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])})
-            self._drop(wrong, rows)
-            dropped |= wrong
-        return [
-            *self._still_uncompared(uncompared, added),
-            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in self.pairs.by_b),
-        ]
-
-    def _paired_by_value(self, a: ModelSide, rows: Rows, facts: Facts) -> list[TensorPair]:
-        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
-        doubtful = {one.value for one in rows.found if is_suspicious(one)}
-        constant = constant_layers(self.b.model)
-        random = random_layers(self.b.order, seeded=self.seeded)
-        of_b = [value for value in computed(self.b.order) if value.node not in constant | random.keys()]
-        prints_a = self._fingerprints(self.run_a, self.inputs.a, list(computed(a.order)), _facts(a.model, self.inputs.a))
-        prints_b = self._fingerprints(self.run_b, self.inputs.b, of_b, facts)
-        taken = {value: partner for value, partner in self.pairs.by_b.items() if value not in doubtful}
-        return pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(a.order)})
-
-    def _paired_again(self, a: ModelSide, rows: Rows) -> list[TensorPair]:
-        """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
-        # Tensors of zeros, which have no angle between them, say nothing.
-        agree = {one.value for one in rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None}
-        known = [pair for pair in self.pairs.tensors if pair.b in agree]
-        before, self.pairs = self.pairs, pair_models(a, self.b, self.options.maps, known)
-        added = [pair for pair in self.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
-        kept = {pair.b for pair in self.pairs.tensors} - {pair.b for pair in added}
-        rows.found = [one for one in rows.found if one.value in kept]
-        return added
-
-    def _add_all(self, pairs: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared], facts: Facts) -> None:
-        """Add the rows of pairs that were found late."""
-        for batch in self.batches(pairs, facts):
-            self._add(batch, rows, uncompared, None, 0.0)
-        rows.sort()
-
-    def _replace(self, added: Sequence[TensorPair], rows: Rows) -> None:
-        """Put pairs in the place of others of the same tensors."""
-        new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
-        partners = set(new.values())
-        self._drop({value for value, one in self.pairs.by_b.items() if value in new or one in partners}, rows)
-        self.pairs.by_b |= new
-        order = {node: i for i, node in enumerate(self.b.order)}
-        self.pairs.tensors = sorted([*self.pairs.tensors, *added], key=lambda pair: (order.get(pair.b.node, 0), pair.b.index))
-
-    def _wrong_pairs(self, rows: Rows, judge: Judge | None) -> set[Value]:
-        """The values of B that were paired wrongly, as far as the pairs that are left tell."""
-        found = [one for one in rows.found if not one.path]
-        judgements = judge.judgements([one for one in found if not one.row.agreement.agrees]) if judge else {}
-        follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
-        return wrong_pairs(found, self.pairs, self._ancestors(rows), follows, results_agree=self._results_agree(rows))
-
-    def _results_agree(self, rows: Rows) -> bool:
-        results = {value for node in self.b.model.results for value in node.inputs}
-        return all(one.row.agreement.agrees for one in rows.found if one.value in results)
-
-    def _drop(self, values: set[Value], rows: Rows) -> None:
-        """Leave out the pairs of these values of B."""
-        rows.found = [one for one in rows.found if one.value not in values]
-        for value in values:
-            self.pairs.by_b.pop(value, None)
-            self.pairs.layers.pop(value.node, None)
-        self.pairs.tensors = [pair for pair in self.pairs.tensors if pair.b not in values]
-
-    def _still_uncompared(self, uncompared: Sequence[Uncompared], added: Sequence[TensorPair]) -> list[Uncompared]:
-        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", pair.b.name) for pair in added}
-        return [one for one in uncompared if (one.side, one.name) not in named]
-
-    def _fingerprints(
-        self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
-    ) -> dict[Value, Fingerprint]:
-        """Of the values that have one."""
-        if runtime is None:
-            return {}
-        found: dict[Value, Fingerprint] = {}
-        for batch in self.batches([TensorPair(value, value, "") for value in values], facts):
-            observed = observe(runtime, runs, [pair.b for pair in batch])
-            for pair in batch:
-                made = fingerprint(observed.arrays[pair.b]) if pair.b in observed.arrays else None
-                if made is not None:
-                    found[pair.b] = made
-        return found
 
     def observed_a(self, sources: Sequence[Value | str]) -> Observed:
         """Tensors of A: its values, or the names of recorded ones."""
@@ -533,10 +435,6 @@ class Comparing:
         paired = {pair.b for pair in self.pairs.tensors}
         wanted = (value for node in self.b.model.results for value in node.inputs if value in paired and value not in compared)
         return tuple(dict.fromkeys(value.name for value in wanted if value is not None and value.node not in random))
-
-
-def _all_agree(rows: Rows) -> bool:
-    return all(one.row.agreement.agrees for one in rows.found)
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:

@@ -1,0 +1,166 @@
+"""Pairing again what differs: by values, by what reads the same, and without the guesses that were wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from irexec.analysis.constant_layers import constant_layers
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Value
+from irexec.tools.compare.comparison import ONLY_B, Uncompared
+from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
+from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.judge import Judge
+from irexec.tools.compare.observe import observe
+from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models
+from irexec.tools.compare.random_layers import random_layers
+from irexec.tools.compare.rows import Ancestors, Rows
+from irexec.tools.compare.sides import ModelSide, computed
+from irexec.tools.runtimes import Arrays, Runtime
+
+Facts = Mapping[Value, Fact]
+
+_MAX_ROUNDS = 20
+"""How many times pairs are looked for that are wrong: those of a round show others."""
+
+
+class Context(Protocol):
+    """The comparison."""
+
+    b: ModelSide
+    run_a: Runtime | None
+    run_b: Runtime
+    pairs: Pairs
+    options: CompareOptions
+    inputs: Inputs
+
+    @property
+    def seeded(self) -> bool: ...
+
+    def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]: ...
+
+    def add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared]) -> None: ...
+
+
+class Repairing:
+    """The pairs of a comparison, put right.
+
+    Args:
+        context: the comparison, whose pairs are changed.
+        a: its first side.
+        rows: those of the pairs so far; they are changed, too.
+        facts: of the values of A, and of those of B.
+        judge: tells what differs only because its inputs do; None where tensors need not be near.
+    """
+
+    def __init__(self, context: Context, a: ModelSide, rows: Rows, facts: tuple[Facts, Facts], judge: Judge | None) -> None:
+        self._context, self._a, self._rows, self._facts, self._judge = context, a, rows, facts, judge
+
+    def repaired(self, uncompared: list[Uncompared]) -> list[Uncompared]:
+        """Pair again by values what differs, and leave out the pairs that were guessed wrongly; returns what is not compared."""
+        added = self._paired_by_value()
+        self._replace(added)
+        self._add(added, uncompared)
+        if not self._results_agree():
+            again = self._paired_again()
+            self._add(again, uncompared)
+            added += again
+        dropped: set[Value] = set()
+        for _ in range(_MAX_ROUNDS):
+            wrong = self._wrong_pairs()
+            if not wrong:
+                break
+            ancestors = self._ancestors()
+            if self._judge is not None:
+                self._judge.forget({one.value for one in self._rows.found if not wrong.isdisjoint(ancestors.of(one.value)[0])})
+            self._drop(wrong)
+            dropped |= wrong
+        return [
+            *self._still_uncompared(uncompared, added),
+            *(Uncompared("B", value.name, value.node.type, ONLY_B) for value in dropped if value not in self._context.pairs.by_b),
+        ]
+
+    def _paired_by_value(self) -> list[TensorPair]:
+        """The tensors that have no partner, or one that was guessed and differs, and that another tensor of A equals."""
+        doubtful = {one.value for one in self._rows.found if is_suspicious(one)}
+        constant = constant_layers(self._context.b.model)
+        random = random_layers(self._context.b.order, seeded=self._context.seeded)
+        of_b = [value for value in computed(self._context.b.order) if value.node not in constant | random.keys()]
+        prints_a = self._fingerprints(self._context.run_a, self._context.inputs.a, list(computed(self._a.order)), self._facts[0])
+        prints_b = self._fingerprints(self._context.run_b, self._context.inputs.b, of_b, self._facts[1])
+        taken = {value: partner for value, partner in self._context.pairs.by_b.items() if value not in doubtful}
+        return pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(self._a.order)})
+
+    def _paired_again(self) -> list[TensorPair]:
+        """Pair the models once more, now that it is known which tensors are the same; the pairs that are new."""
+        # Tensors of zeros, which have no angle between them, say nothing.
+        agree = {one.value for one in self._rows.found if one.row.agreement.agrees and one.row.agreement.cosine is not None}
+        known = [pair for pair in self._context.pairs.tensors if pair.b in agree]
+        before, self._context.pairs = self._context.pairs, pair_models(self._a, self._context.b, self._context.options.maps, known)
+        added = [pair for pair in self._context.pairs.tensors if before.by_b.get(pair.b) is not pair.a]
+        kept = {pair.b for pair in self._context.pairs.tensors} - {pair.b for pair in added}
+        self._rows.found = [one for one in self._rows.found if one.value in kept]
+        return added
+
+    def _add(self, pairs: Sequence[TensorPair], uncompared: list[Uncompared]) -> None:
+        """Add the rows of pairs that were found late."""
+        for batch in self._context.batches(pairs, self._facts[1]):
+            self._context.add(batch, self._rows, uncompared)
+        self._rows.sort()
+
+    def _replace(self, added: Sequence[TensorPair]) -> None:
+        """Put pairs in the place of others of the same tensors."""
+        new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
+        partners = set(new.values())
+        self._drop({value for value, one in self._context.pairs.by_b.items() if value in new or one in partners})
+        self._context.pairs.by_b |= new
+        order = {node: i for i, node in enumerate(self._context.b.order)}
+        self._context.pairs.tensors = sorted(
+            [*self._context.pairs.tensors, *added], key=lambda pair: (order.get(pair.b.node, 0), pair.b.index)
+        )
+
+    def _wrong_pairs(self) -> set[Value]:
+        """The values of B that were paired wrongly, as far as the pairs that are left tell."""
+        found = [one for one in self._rows.found if not one.path]
+        judgements = self._judge.judgements([one for one in found if not one.row.agreement.agrees]) if self._judge else {}
+        follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
+        return wrong_pairs(found, self._context.pairs, self._ancestors(), follows, results_agree=self._results_agree())
+
+    def _ancestors(self) -> Ancestors:
+        return Ancestors([one.value for one in self._rows.found], self._context.b.model)
+
+    def _results_agree(self) -> bool:
+        """Whether all results are compared that are computed, and agree."""
+        results = {value for node in self._context.b.model.results for value in node.inputs if value is not None}
+        asked = {value for value in results if value.node.type not in ("Parameter", "Constant")}
+        found = {one.value: one.row.agreement.agrees for one in self._rows.found}
+        return bool(asked) and all(found.get(value, False) for value in asked)
+
+    def _drop(self, values: set[Value]) -> None:
+        """Leave out the pairs of these values of B."""
+        self._rows.found = [one for one in self._rows.found if one.value not in values]
+        for value in values:
+            self._context.pairs.by_b.pop(value, None)
+            self._context.pairs.layers.pop(value.node, None)
+        self._context.pairs.tensors = [pair for pair in self._context.pairs.tensors if pair.b not in values]
+
+    def _still_uncompared(self, uncompared: Sequence[Uncompared], added: Sequence[TensorPair]) -> list[Uncompared]:
+        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", pair.b.name) for pair in added}
+        return [one for one in uncompared if (one.side, one.name) not in named]
+
+    def _fingerprints(
+        self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
+    ) -> dict[Value, Fingerprint]:
+        """Of the values that have one."""
+        if runtime is None:
+            return {}
+        found: dict[Value, Fingerprint] = {}
+        for batch in self._context.batches([TensorPair(value, value, "") for value in values], facts):
+            observed = observe(runtime, runs, [pair.b for pair in batch])
+            for pair in batch:
+                made = fingerprint(observed.arrays[pair.b]) if pair.b in observed.arrays else None
+                if made is not None:
+                    found[pair.b] = made
+        return found

@@ -1,0 +1,60 @@
+"""Random graphs in OpenVINO, beside irexec: what differs, by the layer that ``irexec compare`` names and what it knows of it.
+
+    python -m tests.graphs.openvino --cases 1000 --seed 1
+
+Each line is to be looked at by hand: a row of the table of portability is missing, or a verdict of compare is wrong. The CPU plugin runs
+in a process of its own, which may crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+
+from irexec import read_model
+from irexec.errors import IrexecError
+from irexec.io import write_text
+from irexec.tools.compare import CompareOptions, compare
+from tests.graphs.making import make
+
+
+def verdict(seed: int) -> str:
+    """What compare says of one graph, without what is particular to it."""
+    made = make(seed)
+    model = read_model(*write_text(made.model))
+    feeds = [dict(zip((port.name for port in model.inputs), arrays, strict=True)) for arrays in made.runs]
+    try:
+        found = compare(model, None, feeds, CompareOptions(b_runtime="openvino", timeout=60))
+    except IrexecError as error:
+        return f"not run: {type(error).__name__} {str(error)[:60]}"
+    if found.agrees:
+        return "agrees"
+    known = " ".join(sorted({one.code for one in found.known}))
+    if found.first is None:
+        return f"results alone {known}"
+    return f"{found.first.row.b.type} {known}"
+
+
+def main() -> int:
+    """Print how often each verdict comes up, with one seed."""
+    parser = argparse.ArgumentParser(description="random graphs in OpenVINO")
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    counts: Counter[str] = Counter()
+    example: dict[str, int] = {}
+    for _ in range(arguments.cases):
+        seed = rng.randrange(1 << 48)
+        said = verdict(seed)
+        counts[said] += 1
+        example.setdefault(said, seed)
+    for said, count in counts.most_common():
+        print(f"{count:6}  {said}  (seed {example[said]})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
