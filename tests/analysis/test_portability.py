@@ -16,8 +16,10 @@ from irexec.ir.portability import DIFFERENCES
 from irexec.ir.portability.releases import NEWEST, OPERATIONS, OPSETS, Release, first_release, parse_release
 from irexec.ir.shape_text import parse_shape
 from irexec.schema.registry import definitions, opset_versions
+from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
+from tests.analysis.portability.bodies import BODIES
 from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
 from tests.support.paths import DIGITS, IRS
@@ -66,7 +68,17 @@ def test_a_model_is_reduced_to_it(row: Row, tmp_path: Path) -> None:
 def test_each_difference_has_a_condition_and_rows_of_both_kinds() -> None:
     assert set(CONDITIONS) == set(DIFFERENCES)
     for fires in (True, False):
-        assert {row.code for row in ROWS if row.fires is fires} == set(DIFFERENCES), fires
+        assert {row.code for row in ROWS if row.fires is fires} | BODIES.keys() == set(DIFFERENCES), fires
+
+
+@pytest.mark.parametrize("code", BODIES)
+def test_a_difference_of_a_layer_with_a_body(code: str, live: bool) -> None:
+    for fires, model in enumerate(BODIES[code]):
+        assert (code in {found.code for found in irexec.validate(model, portability=True)}) == bool(fires)
+        if live:
+            found = compare(model, options=CompareOptions(b_runtime="openvino"))
+            assert found.agrees is not bool(fires)
+            assert {one.code for one in found.known} == ({code} if fires else set())
 
 
 def test_differences_are_of_operations_that_exist() -> None:

@@ -199,3 +199,14 @@ def _gathered_operand(layer: Layer) -> bool:
     if not arrow or len(labels) != 2 or not set(labels[0]).intersection(labels[1], result) - {" ", "."}:
         return False
     return any(layer.has(i) and layer.is_gathered_from_constants(i) for i in range(2))
+
+
+@applies("IR941")
+def _unread_slices(layer: Layer) -> bool:
+    body = layer.node.bodies.get("body")
+    if body is None:
+        return False
+    read = {value.node.id for node in body.graph.nodes for value in node.inputs if value is not None}
+    sliced = [edge for edge in body.port_maps if "axis" in edge.attributes]
+    internal = {edge.internal for edge in sliced if edge.kind == "input"}
+    return bool(internal) and internal.isdisjoint(read) and any(edge.kind == "output" for edge in sliced)

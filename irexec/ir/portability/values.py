@@ -169,4 +169,9 @@ VALUES: tuple[D, ...] = (
       '<layer type="GatherElements" version="opset6">\n  <data axis="0"/>\n</layer>\n'
       '<layer type="Einsum" version="opset7">\n  <data equation="inh,tnh->int"/>\n</layer>',
       "Replace the GatherElements by a constant."),
+    D("IR941", "slices that are not read", ("TensorIterator",), "CPU plugin", "values",
+      "the CPU plugin runs the body once where none of its layers reads a sliced input, whatever the number of slices, and gives outputs "
+      "of other shapes than it infers itself",
+      '<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
+      "Let a layer of the body read the sliced input."),
 )

@@ -62,7 +62,10 @@ def _suspects(model: Model, first: Divergence | None, independent: Sequence[Laye
     by_name = {(f"{path}{node.name}", node.id): node for node, path in paths.items()}
     if first is not None:
         layers = [first.suspect.layer, *(one.layer for one in first.between), *independent]
-        return {by_name[key]: paths[by_name[key]] for one in layers if (key := (one.name, one.id)) in by_name}
+        named = {by_name[key]: paths[by_name[key]] for one in layers if (key := (one.name, one.id)) in by_name}
+        # What differs in a body may do so because of how its layer runs it.
+        around = (node for node in paths if node.bodies for path in named.values() if path.startswith(f"{paths[node]}{node.name}/"))
+        return named | {node: paths[node] for node in around}
     # Nothing differs when every tensor is observed: it may be any layer that the results are computed from.
     waiting = [by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name]
     found: dict[Node, str] = {}
