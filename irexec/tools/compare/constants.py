@@ -10,8 +10,6 @@ from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node
 
-_LEAST = 4
-"""Elements of a constant that is looked for; smaller ones are folded and split in many ways."""
 _NEAR = 1e-6
 """The relative difference of sums over equal values, one of which may have been folded with a factor."""
 
@@ -63,7 +61,7 @@ class KnownConstants:
 def _sums(node: Node) -> np.ndarray | None:
     """The number of elements, and sums that do not depend on their order: the root of that of squares, the sum, the extremes."""
     constant = node.constant
-    if constant is None or constant.count < _LEAST or not (constant.element.is_float or constant.element.is_integer):
+    if constant is None or not constant.count or not (constant.element.is_float or constant.element.is_integer):
         return None
     try:
         values = constant_value(constant).astype(np.float64).ravel()

@@ -15,6 +15,7 @@ from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import topological
+from irexec.messages import counted
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
 from irexec.tools.compare.pairs import Pairs
@@ -23,6 +24,8 @@ from irexec.tools.compare.sides import ModelSide
 from irexec.tools.compare.tolerances import Tolerances
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
+_FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
+"""Of constants that two exporters have folded in different orders."""
 
 
 class Context(Protocol):
@@ -141,7 +144,10 @@ def _constants(node: Node, other: Node, name: str) -> Agreement:
                 return Agreement(name, True, 0.0, "")
         except IrexecError as error:
             return Agreement(name, False, None, str(error))
-    agreement = agreement_of(name, constant_value(node.constant), constant_value(other.constant), _EXACT, "A")
+    values, theirs = constant_value(node.constant), constant_value(other.constant)
+    agreement = agreement_of(name, values, theirs, _EXACT, "A")
+    if not agreement.agrees and agreement_of(name, values, theirs, _FOLDED, "A").agrees:
+        return Agreement(name, True, agreement.largest, f"{counted(agreement.differing, 'value')} of {values.size} by rounding")
     if agreement.agrees and node.constant.element is not other.constant.element:
         return Agreement(name, True, 0.0, f"of type {node.constant.element}, A has {other.constant.element}")
     return agreement

@@ -1,14 +1,15 @@
 """Which pairs of tensors that differ are evidence against a layer, and which were paired wrongly.
 
 Names make a pair certain. A pair that was guessed from structure is a guess: if its tensors differ, the guess may be wrong. Where all
-results agree, it is: nothing is at fault. Otherwise it is kept if something confirms it: a layer that is computed from A's tensor and then
-gives what A has, or that both layers have the same type and rank and read tensors that are pairs themselves.
+results agree, it is, unless the layer itself tells another fault that no result shows: it reads what its partner reads, and an attribute or
+a constant is another. Otherwise it is kept if something confirms it: a layer that is computed from A's tensor and then gives what A has,
+or that both layers have the same type and rank and read tensors that are pairs themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +24,13 @@ _EQUAL = 1e-4
 
 
 def wrong_pairs(
-    found: Sequence[Found], pairs: Pairs, ancestors: Ancestors, follows: Mapping[Value, bool], *, results_agree: bool
+    found: Sequence[Found],
+    pairs: Pairs,
+    ancestors: Ancestors,
+    follows: Mapping[Value, bool],
+    is_evident: Callable[[Value, Value], bool],
+    *,
+    results_agree: bool,
 ) -> set[Value]:
     """The values of B whose partner was guessed, although their tensors and those around them say otherwise.
 
@@ -32,6 +39,7 @@ def wrong_pairs(
         pairs: what is paired.
         ancestors: of the values of the rows.
         follows: for what differs, whether its layer gives what A has from what A has; see Judge.
+        is_evident: whether a layer of B has another attribute than its partner in A, or a constant that A has not.
         results_agree: whether all results do.
     """
     rows = {one.value: one for one in found}
@@ -40,14 +48,19 @@ def wrong_pairs(
         for source in ancestors.of(one.value)[0]:
             readers.setdefault(source, []).append(one.value)
     wrong: set[Value] = set()
+    told: set[Value] = set()
     for one in found:
         if not is_suspicious(one) or follows.get(one.value):
             continue
-        is_confirmed = any(follows.get(reader) for reader in readers.get(one.value, ()))
-        if results_agree or not (is_confirmed or _reads_the_same(one, rows, pairs, wrong)):
+        if results_agree:
+            if _reads_the_same(one, rows, pairs, wrong) and is_evident(pairs.by_b[one.value], one.value):
+                told.add(one.value)
+            else:
+                wrong.add(one.value)
+        elif not any(follows.get(reader) for reader in readers.get(one.value, ())) and not _reads_the_same(one, rows, pairs, wrong):
             wrong.add(one.value)
     for one in reversed(found):
-        if is_suspicious(one) and one.value not in wrong and _is_contradicted(one.value, readers, rows, wrong):
+        if is_suspicious(one) and one.value not in wrong | told and _is_contradicted(one.value, readers, rows, wrong):
             wrong.add(one.value)
     return wrong
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.matching.side import attribute_values
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Value
+from irexec.ir.graph import Node, Value
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
 from irexec.tools.compare.inputs import Inputs
@@ -38,6 +39,9 @@ class Context(Protocol):
 
     @property
     def seeded(self) -> bool: ...
+
+    @property
+    def unknown_constants(self) -> Mapping[Node, tuple[str, ...]]: ...
 
     def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]: ...
 
@@ -126,7 +130,12 @@ class Repairing:
         found = [one for one in self._rows.found if not one.path]
         judgements = self._judge.judgements([one for one in found if not one.row.agreement.agrees]) if self._judge else {}
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
-        return wrong_pairs(found, self._context.pairs, self._ancestors(), follows, results_agree=self._results_agree())
+        agree = self._results_agree()
+        return wrong_pairs(found, self._context.pairs, self._ancestors(), follows, self._is_evident, results_agree=agree)
+
+    def _is_evident(self, one: Value, other: Value) -> bool:
+        """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has not."""
+        return other.node in self._context.unknown_constants or attribute_values(one.node) != attribute_values(other.node)
 
     def _ancestors(self) -> Ancestors:
         return Ancestors([one.value for one in self._rows.found], self._context.b.model)
