@@ -38,7 +38,7 @@ def wrong_pairs(
         found: all rows outside of bodies, in the order in which B computes them.
         pairs: what is paired.
         ancestors: of the values of the rows.
-        follows: for what differs, whether its layer gives what A has from what A has; see Judge.
+        follows: for what differs, and for what is computed from that, whether its layer gives what A has from what A has; see Judge.
         is_evident: whether a layer of B has another attribute than its partner in A, or a constant that A has not.
         results_agree: whether all results do.
     """
@@ -53,7 +53,9 @@ def wrong_pairs(
         if not is_suspicious(one) or follows.get(one.value):
             continue
         if results_agree:
-            if _reads_the_same(one, rows, pairs, wrong) and is_evident(pairs.by_b[one.value], one.value):
+            # A scale that was folded into weights: the next layer agrees, but would not if it were given A's tensor.
+            is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
+            if not is_refuted and _reads_the_same(one, rows, pairs, wrong) and is_evident(pairs.by_b[one.value], one.value):
                 told.add(one.value)
             else:
                 wrong.add(one.value)

@@ -128,10 +128,12 @@ class Repairing:
     def _wrong_pairs(self) -> set[Value]:
         """The values of B that were paired wrongly, as far as the pairs that are left tell."""
         found = [one for one in self._rows.found if not one.path]
-        judgements = self._judge.judgements([one for one in found if not one.row.agreement.agrees]) if self._judge else {}
+        ancestors, agree = self._ancestors(), self._results_agree()
+        doubtful = {one.value for one in found if is_suspicious(one)} if agree else set()
+        asked = [one for one in found if not one.row.agreement.agrees or not doubtful.isdisjoint(ancestors.of(one.value)[0])]
+        judgements = self._judge.judgements(asked) if self._judge else {}
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
-        agree = self._results_agree()
-        return wrong_pairs(found, self._context.pairs, self._ancestors(), follows, self._is_evident, results_agree=agree)
+        return wrong_pairs(found, self._context.pairs, ancestors, follows, self._is_evident, results_agree=agree)
 
     def _is_evident(self, one: Value, other: Value) -> bool:
         """Whether a layer of B, which gives ``other``, has another attribute than that of A, or a constant that A has not."""

@@ -97,3 +97,24 @@ def test_constants_that_a_has_not() -> None:
     assert [layer.name for layer in found.first.likely] == ["bproduct1"]
     suspects = (found.first.suspect, *found.first.between)
     assert [one.unknown_constants for one in suspects if one.unknown_constants] == [("bw1",)]
+
+
+def test_a_scale_that_was_folded_into_weights_is_no_fault() -> None:
+    """A multiplies after its product, B has the scale in its weights: the products differ, and what follows agrees."""
+
+    def model(weights: np.ndarray, scale: np.ndarray | None, prefix: str) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (3, 6), f"{prefix}x")
+        y = builder.emit("MatMul", x, builder.constant(weights, name=f"{prefix}w"), name=f"{prefix}product")
+        if scale is not None:
+            y = builder.emit("Multiply", y, scale, name=f"{prefix}scaled")
+        y = builder.emit("Add", builder.emit("Sigmoid", y, name=f"{prefix}sigmoid"), x, name=f"{prefix}sum")
+        builder.result(builder.emit("MatMul", y, builder.constant(last, name=f"{prefix}last"), name=f"{prefix}y"))
+        return builder.model()
+
+    random = np.random.default_rng(3)
+    weights, last = (random.normal(size=(6, 6)).astype(np.float32) for _ in range(2))
+    scale = np.linspace(0.1, 3, 6, dtype=np.float32)
+    found = compare(model(weights, scale, "a"), model(weights * scale, None, "b"), {"ax": random.normal(size=(3, 6)).astype(np.float32)})
+    assert found.agrees, found
+    assert found.verdict.startswith("the models agree")
