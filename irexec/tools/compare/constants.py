@@ -31,8 +31,8 @@ class KnownConstants:
         if sums is not None:
             self._sums.setdefault(int(sums[0]), []).append(sums)
 
-    def unknown(self, b: Model) -> dict[Node, tuple[str, ...]]:
-        """For layers of B the names of the constants that they read and that A has not, although it has another one of as many elements.
+    def unknown(self, b: Model) -> dict[Node, tuple[Node, ...]]:
+        """For layers of B the constants that they read and that A has not, although it has another one of as many elements.
 
         Nothing if A lacks most of all, and nothing of constants that A may have folded into others.
         """
@@ -44,12 +44,11 @@ class KnownConstants:
         left = {size for size, all_of_size in self._sums.items() if any(id(one) not in known for one in all_of_size)}
         suspicious = {node for node, sums in looked.items() if partners[node] is None and int(sums[0]) in left}
         computed = constant_layers(b)
-        found: dict[Node, tuple[str, ...]] = {}
+        found: dict[Node, tuple[Node, ...]] = {}
         for node in b.nodes:
             read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
-            names = tuple(leaf.name for leaf in read if leaf in suspicious)
-            if names:
-                found[node] = names
+            if not suspicious.isdisjoint(read):
+                found[node] = tuple(leaf for leaf in read if leaf in suspicious)
         return found
 
     def _partner(self, sums: np.ndarray) -> np.ndarray | None:

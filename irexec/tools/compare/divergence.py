@@ -23,6 +23,8 @@ from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.compare.tolerances import Tolerances
 
+_TELLING = 8
+"""Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many ways."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
 """Of constants that two exporters have folded in different orders."""
@@ -39,7 +41,7 @@ class Context(Protocol):
     def isolates(self) -> bool: ...
 
     @property
-    def unknown_constants(self) -> Mapping[Node, tuple[str, ...]]: ...
+    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]: ...
 
 
 def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:
@@ -106,7 +108,8 @@ def _suspect(value: Value, first: Found, by_value: Mapping[Value, Found], contex
     node = value.node
     of_a = context.pairs.layer_of_a(node)
     inputs = (_input(i, source, of_a, first, by_value, context) for i, source in enumerate(node.inputs) if source is not None)
-    unknown = context.unknown_constants.get(node, ())
+    constants = (one for one in context.unknown_constants.get(node, ()) if one.constant is not None and one.constant.count >= _TELLING)
+    unknown = tuple(one.name for one in constants)
     return Suspect(layer(value, paths_of(context.b.model)[node]), tuple(inputs), _attributes(of_a, node), unknown)
 
 

@@ -183,7 +183,7 @@ class Comparing:
         return self.options.isolate
 
     @functools.cached_property
-    def unknown_constants(self) -> Mapping[Node, tuple[str, ...]]:
+    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]:
         """For layers of B the constants that A has not; of two models that are paired by structure."""
         return (
             KnownConstants(self.a.model).unknown(self.b.model) if isinstance(self.a, ModelSide) and self.a.model is not self.b.model else {}
