@@ -239,7 +239,8 @@ def test_hostile_names_are_shown_and_not_obeyed(show: Callable[[irexec.Model], A
         shown = show(_hostile_model(text))
         return [found.tag for found in parse(shown._repr_html_()).all()] if hasattr(shown, "_repr_html_") else []
 
-    assert tags(name) == tags("harmless")
+    # Texts that XML cannot hold are findings of their own, which are rows more.
+    assert set(tags(name)) == set(tags("not a name"))
 
 
 @pytest.mark.parametrize(

@@ -209,8 +209,10 @@ def test_port_maps_and_back_edges(tmp_path: Path) -> None:
 
 
 def test_a_wrong_argument() -> None:
-    with pytest.raises(InputError, match="is a str, expected a model"):
+    with pytest.raises(ModelError, match=r"a\.xml: cannot be read"):
         diff("a.xml", _model(_WEIGHTS))
+    with pytest.raises(InputError, match="expected a path, bytes or a file"):
+        diff(5, _model(_WEIGHTS))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'ids' is not a kind of change"):
         diff(_model(_WEIGHTS), _model(_WEIGHTS), ignore=["ids"])
 

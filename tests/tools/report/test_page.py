@@ -189,7 +189,8 @@ def test_hostile_texts_are_shown_and_not_obeyed(name: str) -> None:
         made = page(model, ReportOptions(has_graph=False, title=text, made_by=text))
         return [part.tag for part in made.all()]
 
-    assert tags(name) == tags("harmless")
+    # Texts that XML cannot hold are findings of their own, which are rows more.
+    assert set(tags(name)) == set(tags("not a name"))
 
 
 def test_the_same_report_can_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
