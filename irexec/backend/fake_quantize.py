@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _CHECKED = 1 << 19
 """Levels of all ranges together up to which they are checked."""
 _KEPT = 64
 """Blocks of ranges whose levels are kept."""
-_FACTORS = (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+_FACTORS = range(1, 32, 2)
 
 
 @block_function("FakeQuantize", since=1)
@@ -103,8 +104,8 @@ class _Levels:
 
     def reshaped(self, shape: tuple[int, ...]) -> _Levels:
         """The same with arrays of another shape."""
-        arrays = (None if values is None else values.reshape(shape) for values in vars(self).values())
-        return _Levels(*arrays)  # type: ignore[arg-type]
+        arrays: dict[str, Any] = {name: None if values is None else values.reshape(shape) for name, values in vars(self).items()}
+        return replace(self, **arrays)
 
     def quantize(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         """Write the values of the levels nearest to ``x``, which may be ``out``."""

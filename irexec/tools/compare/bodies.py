@@ -4,41 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.errors import EngineError, NodeError
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.tools.compare.comparison import Uncompared
+from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.exposed import Inner, expose
-from irexec.tools.compare.inputs import Inputs
 from irexec.tools.compare.observe import Observed, observe
-from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import Pairs, inner_uncompared
+from irexec.tools.compare.pairs import inner_uncompared
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Rows
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
+from irexec.tools.compare.sides import AnySide, RecordedSide
 from irexec.tools.runtimes import Arrays, Runtime
-
-Facts = Mapping[Value, Fact]
-
-
-class Context(Protocol):
-    """What is compared, and how it is run."""
-
-    a: AnySide
-    b: ModelSide
-    options: CompareOptions
-    pairs: Pairs
-    inputs: Inputs
-
-    @property
-    def seeded(self) -> bool: ...
-
-    def opened(self, name: str, model: Model) -> Runtime: ...
 
 
 def add_inner(context: Context, rows: Rows, uncompared: list[Uncompared], a_facts: Facts, b_facts: Facts) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
@@ -18,30 +17,14 @@ from irexec.ir.order import topological
 from irexec.messages import counted
 from irexec.tools.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import Divergence, InputRow, Layer, Suspect
-from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.context import Context
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
-from irexec.tools.compare.sides import ModelSide
-from irexec.tools.compare.tolerances import Tolerances
 
 _TELLING = 8
 """Elements from which on a constant that A has not tells a layer from others; exporters fold smaller ones in many ways."""
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
 _FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
-"""Of constants that two exporters have folded in different orders."""
-
-
-class Context(Protocol):
-    """What is known beside the rows."""
-
-    b: ModelSide
-    pairs: Pairs
-    tolerances: Tolerances
-
-    @property
-    def isolates(self) -> bool: ...
-
-    @property
-    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]: ...
+"""The tolerance of constants that two exporters have folded in different orders."""
 
 
 def describe_first(rows: Rows, context: Context) -> tuple[Divergence | None, tuple[Layer, ...]]:

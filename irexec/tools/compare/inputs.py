@@ -107,6 +107,15 @@ class Inputs:
         self.a.append(_bound(self._a_ports, own, "A") if self._a_ports else {})
         self.b.append(_bound(self._b_ports, of_b, "B"))
 
+    def others(self, seed: int) -> list[Given]:
+        """Random arrays in the shapes of those of each run, by the names of ``ports``."""
+        found: list[Given] = []
+        for run, (of_a, of_b) in enumerate(zip(self.a, self.b, strict=True)):
+            known = {**of_b, **of_a}
+            ports = [replace(port, shape=known[port.name].shape) for port in self.ports()]
+            found.append(sample_inputs([InputSource(None, "random")], ports, seed + 1000 * run, lambda text: None))
+        return found
+
 
 def _bound(ports: Sequence[Port], arrays: Given, side: str) -> dict[str, np.ndarray]:
     try:

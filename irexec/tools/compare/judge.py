@@ -2,31 +2,26 @@
 
 A difference within the tolerance may grow on its way: a Softmax of large values, or a division by a small variance, makes much of the
 rounding of others. The layer where it leaves the tolerance is not at fault. To tell, irexec computes every layer of B from the tensors
-that A had, and what comes out is compared with what A had there: where they agree, A's layer and B's layer are the same function. Where
-another runtime runs B, its layers are computed from its own tensors as well.
+that A had, and what comes out is compared with what A had there: where they agree, A's layer and B's layer are the same function. Then
+the same with the tensors that B had, since what runs B may be at fault itself, irexec's own plans included.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from irexec.errors import IrexecError, RunTimeoutError
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.tools.agreement import Agreement, Tolerance
-from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.isolate import Isolated, Sources
 from irexec.tools.compare.observe import Observed, observe
-from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import Pairs, TensorPair
+from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import Ancestors, Found, Rows, in_shape
-from irexec.tools.compare.sides import ModelSide
-from irexec.tools.runtimes import OWN, Runtime
 
 HIDDEN = 0.03
 """The part of the relative tolerance from which on the deviation of one layer, as root mean squares, is a fault within the tolerance.
@@ -50,24 +45,8 @@ class Judgement:
     is_fault: bool
 
 
-class Context(Protocol):
-    """A comparison of two models."""
-
-    b: ModelSide
-    run_b: Runtime
-    pairs: Pairs
-    options: CompareOptions
-    inputs: Inputs
-
-    def sources(self) -> Sources: ...
-
-    def observed_a(self, sources: Sequence[Value | str]) -> Observed: ...
-
-    def batches(self, tensors: Sequence[TensorPair], facts: Mapping[Value, Fact]) -> Iterator[list[TensorPair]]: ...
-
-
 class Judge:
-    """What judges the rows of one comparison.
+    """The judge of the rows of one comparison.
 
     Args:
         context: the comparison; A is a model.
@@ -75,26 +54,23 @@ class Judge:
         facts: of the values of B.
     """
 
-    def __init__(self, context: Context, rows: Rows, facts: Mapping[Value, Fact]) -> None:
+    def __init__(self, context: Context, rows: Rows, facts: Facts) -> None:
         self._context, self._rows, self._facts = context, rows, facts
         self._made: dict[Value, Judgement] = {}
         self._tried: set[Value] = set()
         options = context.options
         self._runtime = "reference" if "reference" in (options.a_runtime, options.b_runtime) else "irexec"
-        # A runtime that is not irexec may be at fault itself.
-        self._is_foreign = options.b_runtime not in OWN
 
     def judgements(self, found: Sequence[Found]) -> dict[Value, Judgement]:
-        """Those of the layers that can be run alone; each is made once."""
+        """The judgements of the layers that can be run alone; each is made once."""
         of_value = {pair.b: pair for pair in self._context.pairs.tensors}
         chosen = [of_value[one.value] for one in found if one.value in of_value and one.value not in self._tried]
         self._tried |= {pair.b for pair in chosen}
         sources = self._context.sources()
         for batch in self._context.batches(chosen, self._facts):
             self._add(batch, sources, self._context.observed_a)
-            if self._is_foreign:
-                own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
-                self._add([replace(pair, a=pair.b) for pair in batch], own, self._observed_b)
+            own: Sources = {value: value for value in sources if self._context.run_b.gives(value)}
+            self._add([replace(pair, a=pair.b) for pair in batch], own, self._observed_b)
         return {one.value: self._made[one.value] for one in found if one.value in self._made}
 
     def forget(self, values: set[Value]) -> None:

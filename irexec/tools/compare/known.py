@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from irexec.analysis.model import Model
 from irexec.analysis.portability import differences
@@ -12,28 +11,14 @@ from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node
 from irexec.ir.portability import DIFFERENCES
 from irexec.tools.compare.comparison import Divergence, Known, Layer, TensorRow
-from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.context import Context
 from irexec.tools.compare.int8 import explain
-from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import layer, paths_of
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
-from irexec.tools.runtimes import OWN, Runtime
+from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.runtimes import OWN
 
 _VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
 """The differences that show in tensors."""
-
-
-class Context(Protocol):
-    """A comparison."""
-
-    a: AnySide
-    b: ModelSide
-    run_a: Runtime | None
-    run_b: Runtime
-    pairs: Pairs
-    options: CompareOptions
-    inputs: Inputs
 
 
 def known_reasons(

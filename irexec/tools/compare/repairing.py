@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.side import attribute_values
-from irexec.ir.facts import Fact
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Value
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
+from irexec.tools.compare.context import Context, Facts
 from irexec.tools.compare.evidence import Fingerprint, fingerprint, is_suspicious, pair_by_value, wrong_pairs
-from irexec.tools.compare.inputs import Inputs
 from irexec.tools.compare.judge import Judge
 from irexec.tools.compare.observe import observe
-from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models
+from irexec.tools.compare.pairs import TensorPair, pair_models
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Ancestors, Rows
 from irexec.tools.compare.sides import ModelSide, computed
 from irexec.tools.runtimes import Arrays, Runtime
 
-Facts = Mapping[Value, Fact]
-
 _MAX_ROUNDS = 20
-"""How many times pairs are looked for that are wrong: those of a round show others."""
-
-
-class Context(Protocol):
-    """The comparison."""
-
-    b: ModelSide
-    run_a: Runtime | None
-    run_b: Runtime
-    pairs: Pairs
-    options: CompareOptions
-    inputs: Inputs
-
-    @property
-    def seeded(self) -> bool: ...
-
-    @property
-    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]: ...
-
-    def batches(self, tensors: Sequence[TensorPair], facts: Facts) -> Iterator[list[TensorPair]]: ...
-
-    def add(self, batch: Sequence[TensorPair], rows: Rows, uncompared: list[Uncompared]) -> None: ...
+"""The rounds in which wrong pairs are looked for: those of a round show others."""
 
 
 class Repairing:
@@ -164,7 +138,7 @@ class Repairing:
     def _fingerprints(
         self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
     ) -> dict[Value, Fingerprint]:
-        """Of the values that have one."""
+        """The fingerprints of the values that have one."""
         if runtime is None:
             return {}
         found: dict[Value, Fingerprint] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -18,29 +18,23 @@ from irexec.errors import InputError, IrexecError, NodeError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted
-from irexec.tools.compare.bodies import Facts, add_inner
-from irexec.tools.compare.comparison import Comparison, TensorRow, Uncompared
+from irexec.tools.compare.bodies import add_inner
+from irexec.tools.compare.comparison import Comparison, Uncompared
 from irexec.tools.compare.constants import KnownConstants
+from irexec.tools.compare.context import Facts
 from irexec.tools.compare.divergence import describe_first, independent
-from irexec.tools.compare.inputs import (
-    Given,
-    Inputs,
-    named_inputs,
-    random_or_given,
-    recorded_inputs,
-    same_tensors,
-    shapes_of_b,
-    whole_side,
-)
+from irexec.tools.compare.feeding import feed
+from irexec.tools.compare.inputs import Given, Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
 from irexec.tools.compare.known import known_reasons
 from irexec.tools.compare.notes import notes_on
 from irexec.tools.compare.observe import Observed, observe
-from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.pairs import Pairs, TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.repairing import Repairing
+from irexec.tools.compare.results import missing_results, result_rows
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tolerances import Precision, Tolerances
@@ -91,51 +85,45 @@ def compare(
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or CompareOptions()
-    with comparing(a, b, inputs, options, sources=sources, notify=notify, advance=advance) as made:
-        found = made.comparison
+    runs: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+    with ExitStack() as stack:
+        made = comparing(stack, a, b, GivenInputs(sources, runs), options, notify, advance)
         if options.tries > 1 and isinstance(made.a, RecordedSide):
             raise InputError(f"{made.a.label} holds tensors of one run: --tries needs two models")
+        found = made.compared()
 
     def again(number: int) -> Comparison:
-        other = replace(options, seed=options.seed + number)
-        with comparing(a, b, None, other, sources=[InputSource(None, "random")], notify=lambda text: None) as made:
-            return made.comparison
+        seed = options.seed + number
+        others = GivenInputs([InputSource(None, "random")], [] if made.whole else made.inputs.others(seed))
+        with ExitStack() as stack:
+            return comparing(stack, a, b, others, replace(options, seed=seed)).compared()
 
     return tried(found, again, options.tries)
 
 
-@contextmanager
 def comparing(
+    stack: ExitStack,
     a: str | Path | Model,
-    b: str | Path | Model | None = None,
-    inputs: Given | Sequence[Given] | None = None,
-    options: CompareOptions | None = None,
-    *,
-    sources: Sequence[InputSource] = (),
+    b: str | Path | Model | None,
+    given: GivenInputs,
+    options: CompareOptions,
     notify: Notify = lambda text: None,
     advance: Advance = lambda part: None,
-) -> Iterator[Comparing]:
-    """A comparison with both sides open, so that more can be asked; see ``compare``."""
-    options = options or CompareOptions()
+) -> Comparing:
+    """Both sides, open until the stack is closed, so that more can be asked than ``compare`` returns; errors are the same."""
     if b is None and options.a_runtime == options.b_runtime:
         raise InputError("one model in one runtime has nothing to be compared with: give a second model, or another runtime")
     require_runtime(options.a_runtime)
     require_runtime(options.b_runtime)
-    memory = MemoryLimit(options.max_memory)
-    with ExitStack() as stack:
-        shapes = options.shapes or {}
-        runs: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
-        given = GivenInputs(sources, runs)
-        one = open_side(stack, a, options.a_weights, options.a_runtime, memory, shapes, given)
-        b_weights = options.b_weights or (options.a_weights if b is a else None)
-        other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, given, one)
-        if isinstance(other, RecordedSide):
-            raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
-        if b is None:
-            other = ModelSide(other.label, other.model, options.b_runtime)
-        made = Comparing(one, other, options, stack, notify, advance)
-        made.comparison = made.compared(runs, sources)
-        yield made
+    memory, shapes = MemoryLimit(options.max_memory), options.shapes or {}
+    one = open_side(stack, a, options.a_weights, options.a_runtime, memory, shapes, given)
+    b_weights = options.b_weights or (options.a_weights if b is a else None)
+    other = one if b is None else open_side(stack, b, b_weights, options.b_runtime, memory, shapes, given, one)
+    if isinstance(other, RecordedSide):
+        raise InputError(f"{other.label} holds recorded tensors, which can only be A: give it first, and the model after it")
+    if b is None:
+        other = ModelSide(other.label, other.model, options.b_runtime)
+    return Comparing(one, other, given, options, stack, notify, advance)
 
 
 class Comparing:
@@ -143,22 +131,24 @@ class Comparing:
 
     Args:
         a, b: the sides.
+        given: the inputs that are given for each run, and where others come from.
         options: as asked for.
         stack: closes runtimes.
         notify, advance: see ``compare``.
 
     Attributes:
-        comparison, rows: what has been found.
+        rows: the tensors that ``compared`` has found.
         whole: the side of which the other is a part.
     """
 
-    comparison: Comparison
     rows: Rows
 
-    def __init__(self, a: AnySide, b: ModelSide, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance) -> None:
-        self.a, self.b, self.options, self._notify, self._advance = a, b, options, notify, advance
+    def __init__(
+        self, a: AnySide, b: ModelSide, given: GivenInputs, options: CompareOptions, stack: ExitStack, notify: Notify, advance: Advance
+    ) -> None:
+        self.a, self.b, self.options, self._given, self._notify, self._advance = a, b, options, given, notify, advance
         self._errors: list[IrexecError] = []
-        self.whole = options.inputs_of
+        self.whole: Side | None = None
         _check_runtimes(a, options)
         self.pairs = _pairs(a, b, options)
         model_a = a.model if isinstance(a, ModelSide) else None
@@ -185,9 +175,9 @@ class Comparing:
     @functools.cached_property
     def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]:
         """For layers of B the constants that A has not; of two models that are paired by structure."""
-        return (
-            KnownConstants(self.a.model).unknown(self.b.model) if isinstance(self.a, ModelSide) and self.a.model is not self.b.model else {}
-        )
+        if isinstance(self.a, RecordedSide) or self.a.model is self.b.model:
+            return {}
+        return KnownConstants(self.a.model).unknown(self.b.model)
 
     def _reshape(self) -> None:
         shapes = self.options.shapes or {}
@@ -200,13 +190,14 @@ class Comparing:
         else:
             reshape(self.b.model, shapes, tolerant=True)
 
-    def compared(self, given: Sequence[Given], sources: Sequence[InputSource]) -> Comparison:
-        """The comparison for the inputs that are given for each run, and those that the sources give."""
+    def compared(self) -> Comparison:
+        """The comparison; to be asked for once."""
+        given = list(self._given.arrays)
         if len(given) > 1:
             if self.options.runs not in (None, len(given)):
                 raise InputError(f"inputs are given for {counted(len(given), 'run')}, and runs is {self.options.runs}")
             self.runs = len(given)
-        self._read_inputs(list(given) or [{}], sources)
+        self.whole = feed(self, given or [{}], self._given.sources, self._notify)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
         rows = self.rows = self._no_rows(a_facts, b_facts)
@@ -248,7 +239,7 @@ class Comparing:
         )
 
     def _summary(self, rows: Rows, uncompared: Sequence[Uncompared], *, is_isolated: bool) -> Comparison:
-        results = () if is_isolated else self._results(rows)
+        results = () if is_isolated else result_rows(self, rows)
         first, layers = describe_first(rows, self)
         return Comparison(
             a=self._label(self.a, self.run_a),
@@ -258,7 +249,7 @@ class Comparing:
             first=first,
             independent=layers,
             results=results,
-            missing_results=() if is_isolated else self._missing_results(rows),
+            missing_results=() if is_isolated else missing_results(self, rows),
             uncompared=tuple(uncompared),
             notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
             inputs={name: array.shape for name, array in self.inputs.b[0].items()},
@@ -295,45 +286,6 @@ class Comparing:
         if runtime is None:
             return side.label
         return f"{side.label} ({' '.join(filter(None, (runtime.name, runtime.version.split('-')[0])))})"
-
-    def _read_inputs(self, given: Sequence[Given], sources: Sequence[InputSource]) -> None:
-        a, b, options = self.a, self.b, self.options
-        if isinstance(a, RecordedSide):
-            known = {**recorded_inputs(a, b), **given[0]}
-            missing = [str(port) for port in b.model.inputs if port.name not in known]
-            if missing and not sources:
-                raise InputError(
-                    f"{a.label} does not hold the inputs that its tensors were computed from ({', '.join(missing)}): give them with -i"
-                )
-            random_or_given(self.inputs, sources, options, 1, self._notify, [known])
-            return
-        if options.inputs_of is None and a.model is not b.model:
-            self.whole = whole_side(a, b, named_inputs(given, sources), self._notify)
-        if self.whole is not None:
-            self._read_inputs_of_a_part(a, given, sources, self.whole == "A")
-            return
-        if not sources:
-            self.inputs.require_partners(named_inputs(given, sources))
-        random_or_given(self.inputs, sources, options, self.runs, self._notify, given)
-
-    def _read_inputs_of_a_part(self, a: ModelSide, given: Sequence[Given], sources: Sequence[InputSource], of_a: bool) -> None:
-        """One of the models is a part of the other, whose tensors are its inputs."""
-        whole, part, runtime = (a, self.b, self.run_a) if of_a else (self.b, a, self.run_b)
-        if runtime is None:
-            raise AssertionError("both sides are models")
-        tensors = same_tensors(whole, part, self.pairs)
-        for port in part.model.inputs:
-            value, of_whole = port.node.outputs[0], tensors[port.name]
-            one, other = (of_whole, value) if of_a else (value, of_whole)
-            self.pairs.by_b[other] = one
-        outer = Inputs(None, whole, self.pairs)
-        random_or_given(outer, sources, self.options, self.runs, self._notify, given)
-        found = observe(runtime, outer.b, tensors.values())
-        for value in tensors.values():
-            if value in found.failures:
-                raise InputError(f"{value.name!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}")
-        inner: list[Arrays] = [{name: found.arrays[value][run] for name, value in tensors.items()} for run in range(self.runs)]
-        self.inputs.a, self.inputs.b = (outer.b, inner) if of_a else (inner, outer.b)
 
     def _without_random(self, uncompared: list[Uncompared]) -> list[TensorPair]:
         found = random_layers(self.b.order, seeded=self.seeded)
@@ -410,31 +362,6 @@ class Comparing:
 
     def _recorded(self, a: RecordedSide, name: str) -> np.ndarray:
         return a.read(name) if name in a.names else self.inputs.b[0][name]
-
-    def _results(self, rows: Rows) -> tuple[TensorRow, ...]:
-        """The results, from runs that give nothing else."""
-        wanted = {value for node in self.b.model.results for value in node.inputs if value is not None}
-        compared = {found.value: found for found in rows.found}
-        batch = [pair for pair in self.pairs.tensors if pair.b in wanted and pair.b in compared]
-        if not batch:
-            return ()
-        of_a = self.observed_a([pair.a for pair in batch])
-        of_b = observe(self.run_b, self.inputs.b, [pair.b for pair in batch])
-        found = []
-        for pair in batch:
-            if pair.a in of_a.arrays and pair.b in of_b.arrays:
-                row = rows.row(pair, of_a.arrays[pair.a], of_b.arrays[pair.b])
-                follows = compared[pair.b].row.follows if not row.agreement.agrees else None
-                found.append(replace(row, follows=follows))
-        return tuple(found)
-
-    def _missing_results(self, rows: Rows) -> tuple[str, ...]:
-        """The results that both have, and that could not be had."""
-        compared = {found.value for found in rows.found}
-        random = random_layers(self.b.order, seeded=self.seeded)
-        paired = {pair.b for pair in self.pairs.tensors}
-        wanted = (value for node in self.b.model.results for value in node.inputs if value in paired and value not in compared)
-        return tuple(dict.fromkeys(value.name for value in wanted if value is not None and value.node not in random))
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 
 from irexec import Builder, Model
+from irexec.ir.dims import ANY
+from irexec.ir.graph import Value
 from irexec.tools.agreement import Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.runtimes import Arrays
+from irexec.tools.runtimes.own import OwnRuntime
+from tests.tools.compare.models import chain
 
 
 def _relu_of_negatives(weights: np.ndarray) -> Model:
@@ -118,3 +126,51 @@ def test_a_scale_that_was_folded_into_weights_is_no_fault() -> None:
     found = compare(model(weights, scale, "a"), model(weights * scale, None, "b"), {"ax": random.normal(size=(3, 6)).astype(np.float32)})
     assert found.agrees, found
     assert found.verdict.startswith("the models agree")
+
+
+def test_a_plan_of_irexec_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layer computes what it should from A's tensors when it is run alone; in the whole model it does not."""
+    run_all = OwnRuntime.run_all
+
+    def wrong(self: OwnRuntime, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        found = run_all(self, runs, values)
+        is_plan = self.name == "irexec" and self.model.name == "m"
+        return [[a + 1 if is_plan and v.name == "relu" else a for v, a in zip(values, arrays, strict=True)] for arrays in found]
+
+    monkeypatch.setattr(OwnRuntime, "run_all", wrong)
+    found = compare(chain(), options=CompareOptions(a_runtime="reference"))
+    assert found.first is not None and found.first.row.b.name == "relu"
+    assert {row.b.name: row.state for row in found.rows} == {"one": "agrees", "relu": "differs", "two": "agrees", "soft": "agrees"}
+
+
+def test_a_result_that_fusing_rounds_otherwise_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It agrees while all tensors are observed, and is 86 dB from those of A at one value while none is."""
+    run_all = OwnRuntime.run_all
+
+    def fused(self: OwnRuntime, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        found = run_all(self, runs, values)
+        if self.name == "irexec" and [value.name for value in values] == ["soft"]:
+            found[0][0].flat[int(found[0][0].argmin())] += by
+        return found
+
+    monkeypatch.setattr(OwnRuntime, "run_all", fused)
+    options = CompareOptions(a_runtime="reference")
+    by = 6e-5
+    found = compare(chain(), options=options)
+    assert not found.results[0].agreement.agrees and found.results[0].agreement.snr is not None
+    assert 80 < found.results[0].agreement.snr < 90
+    assert found.agrees
+    by = 0.1
+    assert not compare(chain(), options=options).agrees
+
+
+def test_tries_of_a_model_of_unknown_sizes_have_the_sizes_of_the_first() -> None:
+    def model(weight: float) -> Model:
+        builder = Builder("m")
+        x = builder.parameter("f32", (ANY, 4), "x")
+        builder.result(builder.emit("Multiply", builder.emit("Relu", x, name="relu"), np.float32(weight), name="y"))
+        return builder.model()
+
+    x = -np.ones((3, 4), np.float32)
+    found = compare(model(1), model(2), {"x": x}, CompareOptions(tries=2))
+    assert found.first is not None and found.inputs == {"x": (3, 4)}

@@ -26,6 +26,7 @@ from irexec.tools.compare.parts import inner_inputs
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import Comparing, comparing
 from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.given_inputs import GivenInputs
 from irexec.tools.input_sources import InputSource
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
@@ -36,7 +37,7 @@ from irexec.tools.shapes import Shapes
 _PART_OF_MEMORY = 4
 """The tensors of the other version take at most one part of so many of the memory that is left."""
 _STARTS = 8
-"""How many layers are tried that differ although all that they read agrees."""
+"""The layers that are tried, of those that differ although all that they read agrees."""
 
 
 class OtherModelCheck(Check):
@@ -92,7 +93,9 @@ class OtherModelCheck(Check):
         """See Check."""
         self._model = model
         given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
-        with comparing(self.other, model, given, self._options, sources=[InputSource(None, "random")]) as made:
+        with ExitStack() as stack:
+            made = comparing(stack, self.other, model, GivenInputs([InputSource(None, "random")], [given]), self._options)
+            made.compared()
             if isinstance(made.a, ModelSide) and inner_inputs(made.a.model, model):
                 raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
             self._made, self._independent = made, made.independent
